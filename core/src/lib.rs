@@ -1,0 +1,3 @@
+//! Messages now, messages later, and work on a schedule.
+
+pub mod schedule;

@@ -1,0 +1,2 @@
+//! The project tools.
+fn main() {}
