@@ -1,0 +1,147 @@
+//! Starting cargo, and believing a test run only when it shows that tests ran.
+//!
+//! The standard harness calls an empty run "ok", so a filter with a typing mistake would pass for
+//! ever. Every run that is meant to hold tests is therefore counted, and none is a failure.
+
+use std::ffi::OsString;
+use std::io::{BufRead, BufReader, Read};
+use std::process::{Command, Stdio};
+use std::sync::Mutex;
+use std::thread;
+
+use anyhow::{Context, Result, bail};
+
+use crate::tally::Tally;
+use crate::workspace::Workspace;
+
+/// Whether a test run without a single test is a mistake.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Empty {
+    Allowed,
+    Refused,
+}
+
+pub(crate) fn cargo(workspace: &Workspace, arguments: &[&str]) -> Command {
+    let program = std::env::var_os("CARGO").unwrap_or_else(|| OsString::from("cargo"));
+    let mut command = Command::new(program);
+    command.args(arguments).current_dir(workspace.root());
+    command
+}
+
+/// Whether `cargo <name>` exists on this machine.
+pub(crate) fn has_subcommand(workspace: &Workspace, name: &str) -> bool {
+    cargo(workspace, &[name, "--version"])
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status()
+        .is_ok_and(|status| status.success())
+}
+
+/// Runs a command that either passes or fails as a whole.
+pub(crate) fn pass_or_fail(mut command: Command) -> Result<Tally> {
+    announce(&command);
+    let status = command.status().with_context(|| describe(&command))?;
+    if !status.success() {
+        bail!("`{}` ended with {status}", describe(&command));
+    }
+    Ok(Tally::ONE_PASSED)
+}
+
+/// Runs a test command, shows its output as it comes and counts its tests.
+pub(crate) fn count_tests(mut command: Command, empty: Empty) -> Result<Tally> {
+    announce(&command);
+    let mut child = command
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .with_context(|| describe(&command))?;
+    let tally = Mutex::new(Tally::default());
+    let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
+    thread::scope(|scope| {
+        scope.spawn(|| follow(stdout, &tally, |line| println!("{line}")));
+        scope.spawn(|| follow(stderr, &tally, |line| eprintln!("{line}")));
+    });
+    let status = child.wait().with_context(|| describe(&command))?;
+    let tally = tally.into_inner().unwrap_or_default();
+    judge(tally, status.success(), empty).with_context(|| describe(&command))
+}
+
+fn follow(stream: Option<impl Read>, tally: &Mutex<Tally>, show: impl Fn(&str)) {
+    let Some(stream) = stream else { return };
+    for line in BufReader::new(stream).split(b'\n').map_while(Result::ok) {
+        let line = String::from_utf8_lossy(&line);
+        show(&line);
+        if let Ok(mut tally) = tally.lock() {
+            *tally += Tally::from_line(&line);
+        }
+    }
+}
+
+fn judge(tally: Tally, success: bool, empty: Empty) -> Result<Tally> {
+    // It broke before or beside the tests: a build error, a crash of the harness.
+    if !success && tally.failed == 0 {
+        bail!("failed without a failing test");
+    }
+    if tally.ran() == 0 && empty == Empty::Refused {
+        bail!("no test ran: a filter or a test of this name is missing");
+    }
+    Ok(tally)
+}
+
+fn announce(command: &Command) {
+    println!("    {}", describe(command));
+}
+
+fn describe(command: &Command) -> String {
+    let settings = command.get_envs().filter_map(|(name, value)| {
+        let value = value?.to_string_lossy();
+        Some(format!("{}={value:?}", name.to_string_lossy()))
+    });
+    let words = command
+        .get_args()
+        .map(|word| word.to_string_lossy().into_owned());
+    let mut line: Vec<String> = settings.collect();
+    line.push("cargo".to_owned());
+    line.extend(words);
+    line.join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SOME: Tally = Tally {
+        passed: 3,
+        failed: 0,
+        ignored: 1,
+    };
+
+    #[test]
+    fn an_empty_run_is_refused_unless_allowed() {
+        assert!(judge(Tally::default(), true, Empty::Refused).is_err());
+        assert!(judge(Tally::default(), true, Empty::Allowed).is_ok());
+        assert_eq!(judge(SOME, true, Empty::Refused).unwrap(), SOME);
+    }
+
+    #[test]
+    fn a_run_that_breaks_without_a_failing_test_is_an_error() {
+        assert!(judge(SOME, false, Empty::Refused).is_err());
+    }
+
+    #[test]
+    fn failing_tests_keep_their_count() {
+        let tally = Tally { failed: 2, ..SOME };
+        assert_eq!(judge(tally, false, Empty::Refused).unwrap().failed, 2);
+    }
+
+    #[test]
+    fn a_command_is_shown_with_its_settings() {
+        let workspace = Workspace::find().unwrap();
+        let mut command = cargo(&workspace, &["test", "-p", "punctual"]);
+        command.env("PUNCTUAL_SIM_SEED", "7");
+        assert_eq!(
+            describe(&command),
+            "PUNCTUAL_SIM_SEED=\"7\" cargo test -p punctual"
+        );
+    }
+}

@@ -1,0 +1,76 @@
+//! `cargo xtask check`: what can be judged without running a test, cheapest first.
+
+use anyhow::{Result, bail};
+
+use crate::cargo::{cargo, pass_or_fail};
+use crate::step::Steps;
+use crate::tally::Tally;
+use crate::tidy::{self, Finding};
+use crate::workspace::Workspace;
+
+pub(crate) fn run(workspace: &Workspace, steps: &mut Steps) {
+    tidy(workspace, steps);
+    steps.run("dependency rules", || {
+        report(&tidy::dependency_rules(&workspace.sources()?))
+    });
+    steps.run("format", || {
+        pass_or_fail(cargo(workspace, &["fmt", "--all", "--check"]))
+    });
+    steps.run("clippy", || {
+        let line = [
+            "clippy",
+            "--workspace",
+            "--all-targets",
+            "--",
+            "-D",
+            "warnings",
+        ];
+        pass_or_fail(cargo(workspace, &line))
+    });
+    steps.run("rustdoc", || rustdoc(workspace));
+}
+
+/// The rules that need no compiler.
+pub(crate) fn tidy(workspace: &Workspace, steps: &mut Steps) {
+    steps.run("tidy", || {
+        let sources = workspace.sources()?;
+        for note in tidy::notes(&sources) {
+            println!("note: {note}");
+        }
+        report(&tidy::findings(&sources, &|path| workspace.has(path)))
+    });
+}
+
+/// The library's pages with broken links denied. The binary has the library's name, and rustdoc
+/// would write both to one folder, so the binary's pages are built apart.
+fn rustdoc(workspace: &Workspace) -> Result<Tally> {
+    let mut command = cargo(workspace, &["doc", "--workspace", "--no-deps", "--lib"]);
+    command.env("RUSTDOCFLAGS", "-D warnings");
+    pass_or_fail(command)
+}
+
+fn report(findings: &[Finding]) -> Result<Tally> {
+    for finding in findings {
+        println!("{finding}");
+    }
+    match findings.len() {
+        0 => Ok(Tally::ONE_PASSED),
+        count => bail!("{count} broken rules, listed above"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The rules hold for the tree as it is, also where only the tests are run.
+    #[test]
+    fn this_workspace_is_tidy() {
+        let workspace = Workspace::find().unwrap();
+        let sources = workspace.sources().unwrap();
+        let mut findings = tidy::findings(&sources, &|path| workspace.has(path));
+        findings.extend(tidy::dependency_rules(&sources));
+        let lines: Vec<String> = findings.iter().map(ToString::to_string).collect();
+        assert!(lines.is_empty(), "\n{}", lines.join("\n"));
+    }
+}

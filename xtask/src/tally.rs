@@ -1,0 +1,158 @@
+//! How many tests ran, read from what the test runners print.
+//!
+//! Both runners are understood: the standard harness (`test result: ok. 3 passed; ...`) and nextest
+//! (`Summary [0.1s] 3 tests run: 3 passed, 1 skipped`). Lines that are neither count for nothing. The
+//! exit status of a runner is not judged here; see `cargo.rs`.
+
+use std::ops::AddAssign;
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Tally {
+    pub(crate) passed: u64,
+    pub(crate) failed: u64,
+    pub(crate) ignored: u64,
+}
+
+impl Tally {
+    /// A step that is no test run: it passed as a whole.
+    pub(crate) const ONE_PASSED: Self = Self {
+        passed: 1,
+        failed: 0,
+        ignored: 0,
+    };
+
+    /// A step that is no test run, or a test run that broke before it counted: it failed as a whole.
+    pub(crate) const ONE_FAILED: Self = Self {
+        passed: 0,
+        failed: 1,
+        ignored: 0,
+    };
+
+    pub(crate) fn ran(self) -> u64 {
+        self.passed + self.failed
+    }
+
+    /// What one line of a runner's output adds.
+    pub(crate) fn from_line(line: &str) -> Self {
+        let plain = without_colour(line);
+        let plain = plain.trim();
+        if let Some(counts) = plain.strip_prefix("test result: ") {
+            return Self::from_counts(counts.split(['.', ';']));
+        }
+        if plain.starts_with("Summary [")
+            && let Some((_, counts)) = plain.split_once("run: ")
+        {
+            return Self::from_counts(counts.split(','));
+        }
+        Self::default()
+    }
+
+    fn from_counts<'a>(pieces: impl Iterator<Item = &'a str>) -> Self {
+        let mut tally = Self::default();
+        for piece in pieces {
+            let mut words = piece.split_whitespace();
+            let Some(count) = words.next().and_then(|word| word.parse::<u64>().ok()) else {
+                continue;
+            };
+            match words.next() {
+                Some("passed") => tally.passed += count,
+                Some("failed" | "timed" | "exec") => tally.failed += count,
+                Some("ignored" | "skipped") => tally.ignored += count,
+                _ => {}
+            }
+        }
+        tally
+    }
+}
+
+impl AddAssign for Tally {
+    fn add_assign(&mut self, other: Self) {
+        self.passed += other.passed;
+        self.failed += other.failed;
+        self.ignored += other.ignored;
+    }
+}
+
+/// Drops terminal colour sequences (`ESC [ ... letter`), which a person's settings may force on.
+fn without_colour(line: &str) -> String {
+    let mut plain = String::with_capacity(line.len());
+    let mut letters = line.chars();
+    while let Some(letter) = letters.next() {
+        if letter == '\u{1b}' {
+            letters.by_ref().find(char::is_ascii_alphabetic);
+        } else {
+            plain.push(letter);
+        }
+    }
+    plain
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(line: &str, passed: u64, failed: u64, ignored: u64) {
+        let expected = Tally {
+            passed,
+            failed,
+            ignored,
+        };
+        assert_eq!(Tally::from_line(line), expected, "{line}");
+    }
+
+    #[test]
+    fn reads_the_standard_harness() {
+        check(
+            "test result: ok. 12 passed; 0 failed; 3 ignored; 0 measured; 40 filtered out; finished in 0.01s",
+            12,
+            0,
+            3,
+        );
+        check(
+            "test result: FAILED. 1 passed; 2 failed; 0 ignored; 0 measured; 0 filtered out",
+            1,
+            2,
+            0,
+        );
+    }
+
+    #[test]
+    fn reads_nextest() {
+        check(
+            "     Summary [   0.005s] 12 tests run: 12 passed, 3 skipped",
+            12,
+            0,
+            3,
+        );
+        check(
+            "Summary [ 0.1s] 1 test run: 1 passed (1 slow), 0 skipped",
+            1,
+            0,
+            0,
+        );
+        check(
+            "Summary [ 9.1s] 9 tests run: 4 passed, 2 failed, 2 timed out, 1 exec failed, 1 skipped",
+            4,
+            5,
+            1,
+        );
+    }
+
+    #[test]
+    fn reads_through_colour() {
+        check(
+            "\u{1b}[32;1m     Summary\u{1b}[0m [   0.005s] 2 tests run: \u{1b}[1m2\u{1b}[0m passed, 0 skipped",
+            2,
+            0,
+            0,
+        );
+    }
+
+    #[test]
+    fn other_lines_count_for_nothing() {
+        check("test schedule::cron::reads_names ... ok", 0, 0, 0);
+        check("12 passed, 0 failed", 0, 0, 0);
+        check("", 0, 0, 0);
+    }
+}

@@ -1,0 +1,155 @@
+//! Who may know whom: read from the manifests and from the code.
+//!
+//! A storage or a transport knows the core and nothing else of ours; the core knows none of them; only
+//! `server/src/backends.rs` names concrete ones. Back-ends are recognised by their folder, so a new one
+//! is under the rule from its first commit.
+
+use super::source::has_word;
+use super::{Finding, Source};
+
+const FAMILIES: [&str; 2] = ["storages/", "transports/"];
+/// Tests of a back-end may use the shared suite.
+const SUITE: &str = "punctual-conformance";
+/// The one file that names concrete back-ends.
+const BACK_ENDS: &str = "server/src/backends.rs";
+/// Folders outside the product: they show and measure concrete back-ends.
+const OUTSIDE: [&str; 3] = ["bench/", "examples/", "xtask/"];
+
+pub(crate) fn dependency_rules(sources: &[Source]) -> Vec<Finding> {
+    let back_ends: Vec<String> = sources.iter().filter_map(back_end).collect();
+    let mut findings = Vec::new();
+    for source in sources {
+        if source.path.ends_with("Cargo.toml") {
+            findings.extend(manifest(source, &back_ends));
+        } else if source.is_rust() {
+            findings.extend(code(source, &back_ends));
+        }
+    }
+    findings
+}
+
+/// The package name of a back-end, when this is its manifest.
+fn back_end(source: &Source) -> Option<String> {
+    let inner = source.path.strip_suffix("/Cargo.toml")?;
+    let name = FAMILIES
+        .iter()
+        .find_map(|family| inner.strip_prefix(family))?;
+    Some(format!("punctual-{name}"))
+}
+
+fn manifest(source: &Source, back_ends: &[String]) -> Vec<Finding> {
+    let mut section = "";
+    let mut findings = Vec::new();
+    for (number, line) in source.lines() {
+        let line = line.split('#').next().unwrap_or_default().trim();
+        if line.starts_with('[') {
+            section = line;
+        }
+        if !section.contains("dependencies") || section.starts_with("[workspace") {
+            continue;
+        }
+        for package in our_packages(line) {
+            if let Some(what) = refusal(source, section, package, back_ends) {
+                findings.push(source.finding(number, what));
+            }
+        }
+    }
+    findings
+}
+
+/// Why this manifest may not depend on that package of ours.
+fn refusal(source: &Source, section: &str, package: &str, back_ends: &[String]) -> Option<String> {
+    let folder = source.path.trim_end_matches("Cargo.toml");
+    let is_back_end = back_end(source).is_some();
+    let for_tests = section.contains("dev-dependencies");
+    if is_back_end && !(for_tests && package == SUITE) {
+        return Some(format!(
+            "a back-end depends on the core only, not on `{package}`"
+        ));
+    }
+    if folder == "core/" && !for_tests && package != "punctual-macros" {
+        return Some(format!("the core does not know `{package}`"));
+    }
+    let may_name = folder == "server/" || OUTSIDE.contains(&folder);
+    if !may_name && !for_tests && back_ends.iter().any(|name| name == package) {
+        return Some(format!(
+            "only the server names back-ends such as `{package}`"
+        ));
+    }
+    None
+}
+
+/// Names of the form `punctual-something`; the core itself is `punctual` alone.
+fn our_packages(line: &str) -> impl Iterator<Item = &str> {
+    line.split(|letter: char| !(letter.is_ascii_alphanumeric() || letter == '-'))
+        .filter(|word| word.starts_with("punctual-"))
+}
+
+fn code(source: &Source, back_ends: &[String]) -> Vec<Finding> {
+    let of_product = !OUTSIDE.iter().any(|folder| source.path.starts_with(folder))
+        && !FAMILIES
+            .iter()
+            .any(|family| source.path.starts_with(family));
+    if source.path == BACK_ENDS || !of_product || source.path.contains("/tests/") {
+        return Vec::new();
+    }
+    let names: Vec<String> = back_ends
+        .iter()
+        .map(|name| name.replace('-', "_"))
+        .collect();
+    source
+        .code_lines()
+        .filter(|(_, line)| names.iter().any(|name| has_word(line, name)))
+        .map(|(number, _)| source.finding(number, format!("only {BACK_ENDS} names back-ends")))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SQLITE: &str = "[package]\nname = \"punctual-sqlite\"\n[dependencies]\npunctual.workspace = true\n\
+                          [dev-dependencies]\npunctual-conformance.workspace = true\n";
+
+    fn count(files: &[(&str, &str)]) -> usize {
+        let mut sources = vec![Source::new("storages/sqlite/Cargo.toml", SQLITE)];
+        sources.extend(files.iter().map(|(path, text)| Source::new(*path, *text)));
+        dependency_rules(&sources).len()
+    }
+
+    #[test]
+    fn a_back_end_on_the_core_alone_is_fine() {
+        assert_eq!(count(&[]), 0);
+    }
+
+    #[test]
+    fn a_back_end_that_knows_another_is_found() {
+        let text = "[dependencies]\npunctual-sqlite.workspace = true\n";
+        assert_eq!(count(&[("transports/redis/Cargo.toml", text)]), 1);
+        let renamed = "[dependencies.store]\npackage = \"punctual-sqlite\"\n";
+        assert_eq!(count(&[("transports/redis/Cargo.toml", renamed)]), 1);
+    }
+
+    #[test]
+    fn the_suite_is_for_tests_only() {
+        let text = "[dependencies]\npunctual-conformance.workspace = true\n";
+        assert_eq!(count(&[("transports/redis/Cargo.toml", text)]), 1);
+    }
+
+    #[test]
+    fn the_core_knows_nobody() {
+        let text = "[dependencies]\npunctual-server.workspace = true\n";
+        assert_eq!(count(&[("core/Cargo.toml", text)]), 1);
+    }
+
+    #[test]
+    fn only_the_server_names_back_ends() {
+        let text = "[dependencies]\npunctual-sqlite = { workspace = true, optional = true }\n";
+        assert_eq!(count(&[("cli/Cargo.toml", text)]), 1);
+        assert_eq!(count(&[("server/Cargo.toml", text)]), 0);
+        let code = "use punctual_sqlite::SqliteStorage;\n";
+        assert_eq!(count(&[("server/src/config.rs", code)]), 1);
+        assert_eq!(count(&[("server/src/backends.rs", code)]), 0);
+        assert_eq!(count(&[("examples/src/outbox.rs", code)]), 0);
+    }
+}

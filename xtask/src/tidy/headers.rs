@@ -1,0 +1,26 @@
+//! Every Rust file opens by saying what it is for.
+
+use super::{Finding, Source};
+
+pub(super) fn check(source: &Source) -> Vec<Finding> {
+    if !source.is_rust() {
+        return Vec::new();
+    }
+    let opening = source.text.lines().find(|line| !line.trim().is_empty());
+    match opening {
+        Some(line) if line.starts_with("//") => Vec::new(),
+        _ => vec![source.finding(1, "a file opens with a comment that says what it is for")],
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_without_a_header_is_found() {
+        assert_eq!(check(&Source::new("a.rs", "use std::fs;\n")).len(), 1);
+        assert_eq!(check(&Source::new("a.rs", "")).len(), 1);
+        assert_eq!(check(&Source::new("a.rs", "//! The relay.\n")).len(), 0);
+    }
+}

@@ -1,0 +1,22 @@
+//! Rules that can be checked without taste: each a pure function over paths and texts.
+//!
+//! A rule answers with findings and never reads the disk, so each is shown to fail on a bad sample in
+//! its own file. The rules' own folder is exempt from the rules that look for forbidden words, because
+//! it has to spell them.
+
+mod decisions;
+mod dependencies;
+mod file_names;
+mod headers;
+mod length;
+mod links;
+mod machine_paths;
+mod one_place;
+mod rules;
+mod source;
+mod unfinished;
+mod vocabulary;
+
+pub(crate) use dependencies::dependency_rules;
+pub(crate) use rules::{findings, notes};
+pub(crate) use source::{Finding, Source};

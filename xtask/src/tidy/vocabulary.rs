@@ -1,0 +1,116 @@
+//! One word per thing: public types of our own crates avoid the words the glossary refuses.
+//!
+//! Only the words that have no other honest use are checked, and only in the names of public types; a
+//! person still decides the rest. Back-end crates speak their product's language and are not checked.
+
+use super::{Finding, Source};
+
+/// Refused word, and what to say instead.
+const REFUSED: [(&str, &str); 24] = [
+    ("Task", "Message or Job"),
+    ("Ticker", "Job"),
+    ("Tick", "Occurrence"),
+    ("Firing", "Occurrence"),
+    ("Bus", "Publisher"),
+    ("Provider", "Storage"),
+    ("Persistence", "Storage"),
+    ("Store", "Storage"),
+    ("Broker", "Transport"),
+    ("Nack", "Delivery::requeue"),
+    ("Dispatcher", "Relay"),
+    ("Poller", "Relay"),
+    ("Processor", "Worker"),
+    ("Reaper", "Rescuer"),
+    ("Janitor", "Rescuer"),
+    ("Cleaner", "Pruner"),
+    ("Lock", "Lease"),
+    ("Morgue", "dead letter"),
+    ("Manager", "Admin"),
+    ("Notification", "Event"),
+    ("Deferred", "jobs.once or publish().after"),
+    ("Channel", "Topic"),
+    ("Subject", "Topic"),
+    ("Strategy", "a policy by its name: Retry, Misfire, Overlap"),
+];
+const KINDS: [&str; 5] = ["struct", "enum", "trait", "type", "union"];
+const CHECKED: [&str; 4] = ["core/src/", "cli/src/", "server/src/", "macros/src/"];
+
+pub(super) fn check(source: &Source) -> Vec<Finding> {
+    if !source.is_rust() || !CHECKED.iter().any(|folder| source.path.starts_with(folder)) {
+        return Vec::new();
+    }
+    let mut findings = Vec::new();
+    for (number, line) in source.code_lines() {
+        let Some(name) = public_type(line) else {
+            continue;
+        };
+        for (word, instead) in REFUSED {
+            if camel_words(name).contains(&word) {
+                let what = format!("`{name}` uses the refused word `{word}`; say {instead}");
+                findings.push(source.finding(number, what));
+            }
+        }
+    }
+    findings
+}
+
+/// The name a line declares, when it declares a public type.
+fn public_type(line: &str) -> Option<&str> {
+    let rest = line.trim_start().strip_prefix("pub ")?;
+    let (kind, name) = rest.split_once(' ')?;
+    let end = name.find(|letter: char| !letter.is_alphanumeric());
+    KINDS
+        .contains(&kind)
+        .then(|| &name[..end.unwrap_or(name.len())])
+}
+
+/// `StoredTransport` is `Stored` and `Transport`.
+fn camel_words(name: &str) -> Vec<&str> {
+    let mut starts: Vec<usize> = name
+        .char_indices()
+        .filter(|(_, letter)| letter.is_uppercase())
+        .map(|(i, _)| i)
+        .collect();
+    starts.push(name.len());
+    starts
+        .windows(2)
+        .map(|pair| &name[pair[0]..pair[1]])
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn count(path: &str, text: &str) -> usize {
+        check(&Source::new(path, text)).len()
+    }
+
+    #[test]
+    fn refused_words_in_public_types_are_found() {
+        assert_eq!(count("core/src/a.rs", "pub struct TaskQueue {\n"), 1);
+        assert_eq!(count("core/src/a.rs", "pub trait JobStore: Send {\n"), 1);
+        assert_eq!(count("core/src/a.rs", "pub enum RetryStrategy {\n"), 1);
+    }
+
+    #[test]
+    fn other_words_private_types_and_other_crates_are_not() {
+        assert_eq!(count("core/src/a.rs", "pub struct StoredTransport {\n"), 0);
+        assert_eq!(
+            count("core/src/a.rs", "struct Task;\npub fn task() {}\n"),
+            0
+        );
+        assert_eq!(
+            count("transports/nats/src/lib.rs", "pub struct Subject;\n"),
+            0
+        );
+    }
+
+    #[test]
+    fn every_refused_word_stands_in_the_glossary() {
+        let glossary = include_str!("../../../docs/glossary.md").to_lowercase();
+        for (word, _) in REFUSED {
+            assert!(glossary.contains(&word.to_lowercase()), "{word}");
+        }
+    }
+}
