@@ -5,17 +5,16 @@
 
 use super::{Finding, Source};
 
-/// Refused word, and what to say instead.
-const REFUSED: [(&str, &str); 24] = [
+/// Refused word, and what to say instead. `Firing`, `Broker`, `Consumer`, `Producer`, `Item`, `Result`
+/// and `Status` are refused for one thing each and right for another, so they are left to people.
+const REFUSED: [(&str, &str); 22] = [
     ("Task", "Message or Job"),
     ("Ticker", "Job"),
     ("Tick", "Occurrence"),
-    ("Firing", "Occurrence"),
     ("Bus", "Publisher"),
     ("Provider", "Storage"),
     ("Persistence", "Storage"),
     ("Store", "Storage"),
-    ("Broker", "Transport"),
     ("Nack", "Delivery::requeue"),
     ("Dispatcher", "Relay"),
     ("Poller", "Relay"),
