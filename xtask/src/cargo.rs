@@ -11,7 +11,7 @@ use std::thread;
 
 use anyhow::{Context, Result, bail};
 
-use crate::tally::Tally;
+use crate::tally::{Runner, Tally};
 use crate::workspace::Workspace;
 
 /// Whether a test run without a single test is a mistake.
@@ -47,8 +47,13 @@ pub(crate) fn pass_or_fail(mut command: Command) -> Result<Tally> {
     Ok(Tally::ONE_PASSED)
 }
 
-/// Runs a test command, shows its output as it comes and counts its tests.
-pub(crate) fn count_tests(mut command: Command, empty: Empty) -> Result<Tally> {
+/// Runs a test command of the standard harness, shows its output as it comes and counts its tests.
+pub(crate) fn count_tests(command: Command, empty: Empty) -> Result<Tally> {
+    count_tests_by(Runner::Harness, command, empty)
+}
+
+/// The same for a runner that has to be named.
+pub(crate) fn count_tests_by(runner: Runner, mut command: Command, empty: Empty) -> Result<Tally> {
     announce(&command);
     let mut child = command
         .stdout(Stdio::piped())
@@ -58,22 +63,33 @@ pub(crate) fn count_tests(mut command: Command, empty: Empty) -> Result<Tally> {
     let tally = Mutex::new(Tally::default());
     let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
     thread::scope(|scope| {
-        scope.spawn(|| follow(stdout, &tally, |line| println!("{line}")));
-        scope.spawn(|| follow(stderr, &tally, |line| eprintln!("{line}")));
+        let count = |line: &str| {
+            if let Ok(mut tally) = tally.lock() {
+                *tally += Tally::from_line(runner, line);
+            }
+        };
+        scope.spawn(move || {
+            follow(stdout, |line| {
+                println!("{line}");
+                count(line);
+            });
+        });
+        scope.spawn(move || {
+            follow(stderr, |line| {
+                eprintln!("{line}");
+                count(line);
+            });
+        });
     });
     let status = child.wait().with_context(|| describe(&command))?;
     let tally = tally.into_inner().unwrap_or_default();
     judge(tally, status.success(), empty).with_context(|| describe(&command))
 }
 
-fn follow(stream: Option<impl Read>, tally: &Mutex<Tally>, show: impl Fn(&str)) {
+fn follow(stream: Option<impl Read>, see: impl Fn(&str)) {
     let Some(stream) = stream else { return };
     for line in BufReader::new(stream).split(b'\n').map_while(Result::ok) {
-        let line = String::from_utf8_lossy(&line);
-        show(&line);
-        if let Ok(mut tally) = tally.lock() {
-            *tally += Tally::from_line(&line);
-        }
+        see(&String::from_utf8_lossy(&line));
     }
 }
 

@@ -41,8 +41,8 @@ pub(crate) fn tidy(workspace: &Workspace, steps: &mut Steps) {
     });
 }
 
-/// The library's pages with broken links denied. The binary has the library's name, and rustdoc
-/// would write both to one folder, so the binary's pages are built apart.
+/// The libraries' pages with every warning denied. The binary shares the library's name, both would be
+/// written to one folder, and nobody reads a binary's pages: it is left out.
 fn rustdoc(workspace: &Workspace) -> Result<Tally> {
     let mut command = cargo(workspace, &["doc", "--workspace", "--no-deps", "--lib"]);
     command.env("RUSTDOCFLAGS", "-D warnings");
@@ -55,7 +55,7 @@ fn report(findings: &[Finding]) -> Result<Tally> {
     }
     match findings.len() {
         0 => Ok(Tally::ONE_PASSED),
-        count => bail!("{count} broken rules, listed above"),
+        count => bail!("rules broken: {count}, listed above"),
     }
 }
 

@@ -8,11 +8,11 @@ use std::process::Command;
 
 use anyhow::{Result, bail};
 
-use crate::cargo::{Empty, cargo, count_tests, has_subcommand};
+use crate::cargo::{Empty, cargo, count_tests, count_tests_by, has_subcommand};
 use crate::needs;
 use crate::simulate;
 use crate::step::Steps;
-use crate::tally::Tally;
+use crate::tally::{Runner, Tally};
 use crate::workspace::Workspace;
 
 /// Seeds simulated by the test command; more by `cargo xtask simulate`.
@@ -33,9 +33,11 @@ pub(crate) fn run(workspace: &Workspace, options: &Options, steps: &mut Steps) -
     let required = required(&options.with, &workspace.back_ends())?;
     steps.run("needs", || needs::provide(workspace));
     steps.run("tests", || {
-        let mut command = runner(workspace);
-        command.env("PUNCTUAL_REQUIRE", &required);
-        count_tests(command, Empty::Refused)
+        let (runner, mut command) = every_test(workspace);
+        if !required.is_empty() {
+            command.env("PUNCTUAL_REQUIRE", &required);
+        }
+        count_tests_by(runner, command, Empty::Refused)
     });
     steps.run("doc tests", || {
         let line = ["test", "--workspace", "--doc", "--no-fail-fast"];
@@ -54,15 +56,14 @@ pub(crate) fn run(workspace: &Workspace, options: &Options, steps: &mut Steps) -
 }
 
 /// Every test of the workspace but the doc tests, by nextest where there is one.
-fn runner(workspace: &Workspace) -> Command {
+fn every_test(workspace: &Workspace) -> (Runner, Command) {
     if has_subcommand(workspace, "nextest") {
-        return cargo(workspace, &["nextest", "run", "--workspace", "--tests"]);
+        let line = ["nextest", "run", "--workspace", "--tests"];
+        return (Runner::Nextest, cargo(workspace, &line));
     }
     println!("    cargo-nextest is not installed; the standard harness runs the same tests");
-    cargo(
-        workspace,
-        &["test", "--workspace", "--tests", "--no-fail-fast"],
-    )
+    let line = ["test", "--workspace", "--tests", "--no-fail-fast"];
+    (Runner::Harness, cargo(workspace, &line))
 }
 
 fn pure_in_release(workspace: &Workspace, module: &str) -> Result<Tally> {
