@@ -1,2 +1,17 @@
-//! The command line of Punctual.
-fn main() {}
+//! The command line of Punctual: reads the arguments, runs one command, and
+//! says with the exit code how it went (2 for input that cannot be right).
+
+mod args;
+mod commands;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use args::{Args, Command};
+
+fn main() -> ExitCode {
+    match Args::parse().command {
+        Command::Cron(command) => commands::cron::run(command),
+    }
+}

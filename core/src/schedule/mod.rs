@@ -1,1 +1,27 @@
 //! When: schedules as pure values. Nothing here reads a clock or knows tokio.
+//!
+//! A [`Schedule`] is a [`Cron`] expression in a [`Zone`], an [`Interval`] on
+//! the time line, or one instant; with bounds, and without the days of its
+//! [`Calendar`]s. [`Spread`] moves the start of a run, never its identity.
+
+mod calendar;
+mod cron;
+mod duration;
+mod error;
+mod form;
+mod hash;
+mod interval;
+#[expect(clippy::module_inception, reason = "the file is named after its type")]
+mod schedule;
+mod spread;
+mod zone;
+
+pub use calendar::{Calendar, DayRule};
+pub use cron::{Cron, CronError, CronErrorKind, CronField};
+pub use duration::{format_duration, parse_duration};
+pub use error::ScheduleError;
+pub use hash::stable_hash;
+pub use interval::Interval;
+pub use schedule::{Schedule, TextDefaults};
+pub use spread::{Reach, Spread};
+pub use zone::Zone;

@@ -1,0 +1,21 @@
+//! What the command line accepts. Nothing here runs anything.
+
+use clap::{Parser, Subcommand};
+
+use crate::commands::cron::CronCommand;
+
+/// Messages now, messages later, and work on a schedule.
+#[derive(Debug, Parser)]
+#[command(name = "punctual", version, about)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+/// The first word after `punctual`.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Try out cron expressions.
+    #[command(subcommand)]
+    Cron(CronCommand),
+}

@@ -1,0 +1,370 @@
+//! Reads the pieces of one field after the other: values, names, ranges, steps,
+//! lists, and the `L`, `W`, `#` and `H` that stand alone.
+//!
+//! Only ASCII bytes are ever consumed, so the position stays on a character.
+
+use super::error::{CronError, CronErrorKind as Kind};
+use super::field::{CronField as Field, Days, WEEK, Weekdays};
+use super::hashed::Draw;
+use super::parse::{characters, low_bits};
+
+/// A place in the text, the field it belongs to, and what was seen so far.
+pub(super) struct Reader<'t> {
+    text: &'t str,
+    seed: Option<&'t str>,
+    field: Field,
+    at: usize,
+    end: usize,
+    interval_like: bool,
+    /// Byte range and replacement of every `H`.
+    draws: Vec<(usize, usize, String)>,
+}
+
+impl<'t> Reader<'t> {
+    pub(super) fn new(text: &'t str, seed: Option<&'t str>) -> Reader<'t> {
+        Reader {
+            text,
+            seed,
+            field: Field::Second,
+            at: 0,
+            end: 0,
+            interval_like: false,
+            draws: Vec::new(),
+        }
+    }
+
+    pub(super) fn enter(&mut self, field: Field, (start, end): (usize, usize)) {
+        self.field = field;
+        self.at = start;
+        self.end = end;
+    }
+
+    /// Refuses what is left of the field.
+    pub(super) fn leave(&self) -> Result<(), CronError> {
+        match self.peek() {
+            None => Ok(()),
+            Some(_) => Err(self.unexpected()),
+        }
+    }
+
+    pub(super) fn interval_like(&self) -> bool {
+        self.interval_like
+    }
+
+    /// The text with every `H` replaced, when there was one.
+    pub(super) fn resolved(&self) -> Option<String> {
+        let mut text = String::new();
+        let mut copied = 0;
+        for (start, end, drawn) in &self.draws {
+            text.push_str(&self.text[copied..*start]);
+            text.push_str(drawn);
+            copied = *end;
+        }
+        text.push_str(&self.text[copied..]);
+        (!self.draws.is_empty()).then_some(text)
+    }
+
+    /// A field of plain values, as a bit set.
+    pub(super) fn values(&mut self) -> Result<u64, CronError> {
+        match self.peek() {
+            Some(b'*' | b'?') => self.star(),
+            Some(b'H') => self.hashed(),
+            _ => {
+                let first = self.value()?;
+                self.list(first)
+            }
+        }
+    }
+
+    pub(super) fn days(&mut self) -> Result<Days, CronError> {
+        match self.peek() {
+            Some(b'*' | b'?' | b'H') => Ok(Days::Set(low_bits(self.values()?))),
+            Some(b'L' | b'l') => self.last_day(),
+            _ => {
+                let first = self.value()?;
+                match self.accept_letter(b'W') {
+                    true => Ok(Days::Nearest(first)),
+                    false => Ok(Days::Set(low_bits(self.list(first)?))),
+                }
+            }
+        }
+    }
+
+    pub(super) fn weekdays(&mut self) -> Result<Weekdays, CronError> {
+        if matches!(self.peek(), Some(b'*' | b'?' | b'H')) {
+            return Ok(week(self.values()?));
+        }
+        let first = self.value()?;
+        if self.accept_letter(b'L') {
+            return Ok(Weekdays::Last(first % 7));
+        }
+        if self.accept(b'#') {
+            let nth = self.number(&Wanted {
+                kind: Kind::Value,
+                what: "the count within the month",
+                low: 1,
+                high: 5,
+            })?;
+            return Ok(Weekdays::Nth {
+                weekday: first % 7,
+                nth,
+            });
+        }
+        Ok(week(self.list(first)?))
+    }
+
+    fn last_day(&mut self) -> Result<Days, CronError> {
+        self.at += 1;
+        let before = match self.accept(b'-') {
+            true => self.number(&Wanted {
+                kind: Kind::Value,
+                what: "the days before the last",
+                low: 0,
+                high: 30,
+            })?,
+            false => 0,
+        };
+        let nearest = self.accept_letter(b'W');
+        Ok(Days::Last { before, nearest })
+    }
+
+    fn star(&mut self) -> Result<u64, CronError> {
+        self.at += 1;
+        self.interval_like |= self.field.is_time();
+        let step = match self.accept(b'/') {
+            true => self.step()?,
+            false => 1,
+        };
+        Ok(range_bits(
+            self.field,
+            self.field.low(),
+            self.field.high(),
+            step,
+        ))
+    }
+
+    /// The rest of a list whose first value was read.
+    fn list(&mut self, first: u8) -> Result<u64, CronError> {
+        let mut bits = self.item(first)?;
+        while self.accept(b',') {
+            let value = self.value()?;
+            bits |= self.item(value)?;
+        }
+        Ok(bits)
+    }
+
+    /// The rest of `a`, `a/n`, `a-b` or `a-b/n` whose `a` was read.
+    fn item(&mut self, low: u8) -> Result<u64, CronError> {
+        let high = match self.accept(b'-') {
+            true => Some(self.value()?),
+            false => None,
+        };
+        let step = match self.accept(b'/') {
+            true => Some(self.step()?),
+            false => None,
+        };
+        if high.is_none() && step.is_none() {
+            return Ok(1 << low);
+        }
+        self.interval_like |= self.field.is_time();
+        let high = high.unwrap_or(self.field.high());
+        Ok(range_bits(self.field, low, high, step.unwrap_or(1)))
+    }
+
+    /// `H`, `H/n`, `H(a-b)` or `H(a-b)/n`.
+    fn hashed(&mut self) -> Result<u64, CronError> {
+        let start = self.at;
+        let Some(seed) = self.seed else {
+            return Err(self.error(
+                Kind::SeedMissing,
+                "H draws its value from a seed, and none was given; give one, or write a value"
+                    .to_owned(),
+            ));
+        };
+        self.at += 1;
+        let (low, high) = match self.accept(b'(') {
+            true => self.hashed_range()?,
+            false => (self.field.low(), self.field.hashed_high()),
+        };
+        let step = match self.accept(b'/') {
+            true => Some(self.step()?),
+            false => None,
+        };
+        let draw = Draw { low, high, step };
+        self.interval_like |= step.is_some() && self.field.is_time();
+        let from = draw.value(seed, self.field);
+        self.draws.push((start, self.at, draw.text(from)));
+        match step {
+            Some(step) => Ok(range_bits(self.field, from, high, step)),
+            None => Ok(1 << from),
+        }
+    }
+
+    fn hashed_range(&mut self) -> Result<(u8, u8), CronError> {
+        let start = self.at;
+        let low = self.value()?;
+        if !self.accept(b'-') {
+            return Err(self.unexpected());
+        }
+        let high = self.value()?;
+        if !self.accept(b')') {
+            return Err(self.unexpected());
+        }
+        if low > high || high > self.field.hashed_high() {
+            self.at = start;
+            return Err(self.error(
+                Kind::Value,
+                format!(
+                    "H draws from {low}-{high}, but the range must rise within {}-{}",
+                    self.field.low(),
+                    self.field.hashed_high()
+                ),
+            ));
+        }
+        Ok((low, high))
+    }
+
+    fn step(&mut self) -> Result<u8, CronError> {
+        self.number(&Wanted {
+            kind: Kind::Step,
+            what: "the step",
+            low: 1,
+            high: self.field.high(),
+        })
+    }
+
+    /// A value of the field: a number or a name.
+    fn value(&mut self) -> Result<u8, CronError> {
+        let low = self.field.low();
+        if let Some(word) = self.text.get(self.at..self.end.min(self.at + 3)) {
+            for (value, name) in (low..).zip(self.field.value_names()) {
+                if word.eq_ignore_ascii_case(name) {
+                    self.at += 3;
+                    return Ok(value);
+                }
+            }
+        }
+        self.number(&Wanted {
+            kind: Kind::Value,
+            what: "a value",
+            low,
+            high: self.field.high(),
+        })
+    }
+
+    /// One or two digits within bounds.
+    fn number(&mut self, wanted: &Wanted) -> Result<u8, CronError> {
+        let digits = self.text.as_bytes()[self.at..self.end]
+            .iter()
+            .take_while(|byte| byte.is_ascii_digit())
+            .count();
+        let word = &self.text[self.at..self.at + digits];
+        let found = match (digits, word.parse()) {
+            (0, _) => self.found(),
+            (1 | 2, Ok(number)) if (wanted.low..=wanted.high).contains(&number) => {
+                self.at += digits;
+                return Ok(number);
+            }
+            (1 | 2, _) => format!("{word} is out of range"),
+            _ => format!("{word} has more than two digits"),
+        };
+        let what = match digits {
+            0 => format!("{found} where {} should be", wanted.what),
+            _ => format!("{} {found}", wanted.what.trim_start_matches("a value")),
+        };
+        let allowed = match wanted.kind {
+            Kind::Value if wanted.high == self.field.high() => self.field.allowed().to_owned(),
+            _ => format!("{} to {}", wanted.low, wanted.high),
+        };
+        Err(self.error(wanted.kind, format!("{}, use {allowed}", what.trim_start())))
+    }
+
+    /// What stands here, for messages.
+    fn found(&self) -> String {
+        match self.text[self.at..self.end].chars().next() {
+            Some(found) => format!("{found:?} stands"),
+            None => "the field ends".to_owned(),
+        }
+    }
+
+    fn peek(&self) -> Option<u8> {
+        self.text.as_bytes()[self.at..self.end].first().copied()
+    }
+
+    fn accept(&mut self, wanted: u8) -> bool {
+        if self.peek() == Some(wanted) {
+            self.at += 1;
+            return true;
+        }
+        false
+    }
+
+    /// A capital or small letter.
+    fn accept_letter(&mut self, capital: u8) -> bool {
+        self.accept(capital) || self.accept(capital.to_ascii_lowercase())
+    }
+
+    fn unexpected(&self) -> CronError {
+        let hint = match self.peek() {
+            Some(b',' | b'-' | b'/') => "a star, H, L, W or # stands alone in its field",
+            Some(b'*' | b'?') => "a star stands alone in its field",
+            Some(b'L' | b'l' | b'W' | b'w' | b'#') => {
+                "L, W and # stand alone, outside lists and ranges"
+            }
+            Some(byte) if byte.is_ascii_alphabetic() => "names have three letters",
+            _ => "lists are parted by commas",
+        };
+        let allowed = self.field.allowed();
+        self.error(
+            Kind::Unexpected,
+            format!(
+                "{} where nothing may follow ({hint}); use {allowed}",
+                self.found()
+            ),
+        )
+    }
+
+    fn error(&self, kind: Kind, message: String) -> CronError {
+        CronError::new(kind, message)
+            .of(self.field)
+            .at(characters(self.text, self.at))
+    }
+}
+
+/// A number that a place in the text asks for.
+struct Wanted {
+    kind: Kind,
+    what: &'static str,
+    low: u8,
+    high: u8,
+}
+
+/// The weekday set of a field's bits: 7 is Sunday too.
+fn week(bits: u64) -> Weekdays {
+    let bits: u8 = low_bits(bits);
+    Weekdays::Set((bits | (bits >> 7)) & WEEK)
+}
+
+/// Every `step`-th value from `from` to `to`, running on across the end of the
+/// field when the range wraps.
+fn range_bits(field: Field, from: u8, to: u8, step: u8) -> u64 {
+    // Seven starts the week as well as it ends it.
+    let from = match field {
+        Field::Weekday if from == 7 && to < 7 => 0,
+        _ => from,
+    };
+    let (low, ring) = (field.low(), field.ring());
+    let (length, wraps) = match from <= to {
+        true => (to - from, false),
+        false => (to + ring - from, true),
+    };
+    (0..=length)
+        .step_by(usize::from(step))
+        .fold(0, |bits, places| {
+            let value = match wraps {
+                true => low + (from - low + places) % ring,
+                false => from + places,
+            };
+            bits | (1 << value)
+        })
+}

@@ -1,0 +1,27 @@
+//! A 64-bit hash that never changes: `H` in cron texts and spread offsets are
+//! drawn from it, so a new version of Punctual must give the same numbers.
+//!
+//! FNV-1a over the parts (each followed by its length, so that `ab`,`c` and
+//! `a`,`bc` differ), finished by the mixing step of splitmix64, because the low
+//! bits of FNV alone are poor under a modulus. Not for secrets or hash tables.
+
+const FNV_OFFSET: u64 = 0xcbf2_9ce4_8422_2325;
+const FNV_PRIME: u64 = 0x0000_0100_0000_01b3;
+
+/// The frozen hash of a list of byte strings.
+pub fn stable_hash(parts: &[&[u8]]) -> u64 {
+    let mut state = FNV_OFFSET;
+    for part in parts {
+        let length = u64::try_from(part.len()).unwrap_or(u64::MAX);
+        for byte in part.iter().chain(&length.to_le_bytes()) {
+            state = (state ^ u64::from(*byte)).wrapping_mul(FNV_PRIME);
+        }
+    }
+    mix(state)
+}
+
+fn mix(state: u64) -> u64 {
+    let state = (state ^ (state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let state = (state ^ (state >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    state ^ (state >> 31)
+}

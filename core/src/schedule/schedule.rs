@@ -1,0 +1,389 @@
+//! [`Schedule`]: when a job is due, as a pure value.
+//!
+//! The order is fixed: expand, exclude, bound. `next`, `prev`, `count` and
+//! `occurrences` agree on one set of instants. Misfires, overlaps and counting
+//! runs are policies of the job and not known here.
+
+use std::fmt;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use super::calendar::Calendar;
+use super::cron::Cron;
+use super::duration::{format_duration, parse_duration};
+use super::error::ScheduleError;
+use super::form::ScheduleForm;
+use super::interval::Interval;
+use super::zone::Zone;
+
+/// A cron expression in a zone, an interval on the time line, or one instant;
+/// within bounds, and without the times its calendars exclude.
+///
+/// ```
+/// use punctual::schedule::Schedule;
+///
+/// let schedule = Schedule::cron("0 9 * * MON-FRI", "Europe/Berlin")?;
+/// let next = schedule.next("2026-03-27T12:00:00Z".parse()?);
+/// assert_eq!(next, Some("2026-03-30T07:00:00Z".parse()?));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "ScheduleForm", into = "ScheduleForm")]
+#[must_use]
+pub struct Schedule {
+    pub(super) rule: Rule,
+    pub(super) start_at: Option<Timestamp>,
+    pub(super) end_at: Option<Timestamp>,
+    pub(super) runs_max: Option<u64>,
+    pub(super) calendars: Vec<Calendar>,
+}
+
+/// The three kinds of schedule.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Rule {
+    Cron { cron: Cron, zone: Zone },
+    Every(Interval),
+    Once(Timestamp),
+}
+
+/// What the text of a schedule leaves open.
+#[derive(Clone, Debug, Default)]
+pub struct TextDefaults {
+    /// The zone of a cron text; UTC by default.
+    pub zone: Zone,
+    /// What an interval counts from; usually the time of creation.
+    pub anchor: Timestamp,
+    /// What `H` draws from; usually the name of the job. Without one `H` is refused.
+    pub seed: Option<String>,
+}
+
+/// How many excluded stretches in a row a search walks through before it gives
+/// up: more than thirteen years of days. It bounds a cron text whose every
+/// occurrence is excluded.
+const EXCLUDED_MAX: usize = 5_000;
+
+impl Schedule {
+    /// A cron text of five or six fields in an IANA zone.
+    pub fn cron(text: &str, zone: &str) -> Result<Schedule, ScheduleError> {
+        let zone = Zone::named(zone)?;
+        Ok(Schedule::of_cron(Cron::parse(text)?, zone))
+    }
+
+    /// A cron text in UTC.
+    pub fn cron_utc(text: &str) -> Result<Schedule, ScheduleError> {
+        Ok(Schedule::of_cron(Cron::parse(text)?, Zone::utc()))
+    }
+
+    /// A parsed expression in a zone; the way for expressions with `H`.
+    pub fn of_cron(cron: Cron, zone: Zone) -> Schedule {
+        Schedule::of_rule(Rule::Cron { cron, zone })
+    }
+
+    /// Every so often, counted from an anchor on the time line.
+    pub fn every(every: Duration, anchor: Timestamp) -> Result<Schedule, ScheduleError> {
+        Ok(Schedule::of_rule(Rule::Every(Interval::new(
+            every, anchor,
+        )?)))
+    }
+
+    /// Once, at an instant.
+    pub fn once(at: Timestamp) -> Schedule {
+        Schedule::of_rule(Rule::Once(at))
+    }
+
+    pub(super) fn of_rule(rule: Rule) -> Schedule {
+        Schedule {
+            rule,
+            start_at: None,
+            end_at: None,
+            runs_max: None,
+            calendars: Vec::new(),
+        }
+    }
+
+    /// Reads a schedule from text: a cron text, optionally followed by
+    /// `in Zone/Name`; `every 5m` or `@every 5m`, optionally followed by
+    /// `from` and an instant; `at` or `once` and an instant.
+    pub fn parse(text: &str, defaults: &TextDefaults) -> Result<Schedule, ScheduleError> {
+        let text = text.trim_matches([' ', '\t']);
+        if let Some(rest) = after_word(text, &["@every", "every"]) {
+            let (every, anchor) = match rest.split_once(" from ") {
+                Some((every, anchor)) => (every, instant(anchor)?),
+                None => (rest, defaults.anchor),
+            };
+            return Schedule::every(parse_duration(every)?, anchor);
+        }
+        if let Some(rest) = after_word(text, &["once at", "once", "at"]) {
+            return Ok(Schedule::once(instant(rest)?));
+        }
+        let (text, zone) = match text.rsplit_once(" in ") {
+            Some((text, zone)) => (text, Zone::named(zone.trim())?),
+            None => (text, defaults.zone.clone()),
+        };
+        let cron = match &defaults.seed {
+            Some(seed) => Cron::parse_seeded(text, seed)?,
+            None => Cron::parse(text)?,
+        };
+        Ok(Schedule::of_cron(cron, zone))
+    }
+
+    /// Nothing before an instant; the instant itself may be an occurrence.
+    pub fn starting(mut self, start_at: Timestamp) -> Result<Schedule, ScheduleError> {
+        self.start_at = Some(start_at);
+        self.checked()
+    }
+
+    /// Nothing from an instant on.
+    pub fn ending(mut self, end_at: Timestamp) -> Result<Schedule, ScheduleError> {
+        self.end_at = Some(end_at);
+        self.checked()
+    }
+
+    /// No more than this many runs. Carried for whoever fires the schedule and
+    /// counts; `next` does not know how many there were.
+    pub fn at_most(mut self, runs_max: u64) -> Schedule {
+        self.runs_max = Some(runs_max);
+        self
+    }
+
+    /// Leaves out the occurrences that lie in a calendar.
+    pub fn excluding(mut self, calendar: Calendar) -> Schedule {
+        self.calendars.push(calendar);
+        self
+    }
+
+    fn checked(self) -> Result<Schedule, ScheduleError> {
+        match (self.start_at, self.end_at) {
+            (Some(start_at), Some(end_at)) if start_at > end_at => {
+                Err(ScheduleError::Bounds { start_at, end_at })
+            }
+            _ => Ok(self),
+        }
+    }
+
+    /// The first occurrence strictly after an instant.
+    pub fn next(&self, after: Timestamp) -> Option<Timestamp> {
+        let after = match self.start_at {
+            Some(start_at) if after < start_at => just_before(start_at),
+            _ => after,
+        };
+        let mut found = self.rule.next(after)?;
+        for _ in 0..EXCLUDED_MAX {
+            if self.end_at.is_some_and(|end_at| found >= end_at) {
+                return None;
+            }
+            match self.excluded_until(found) {
+                None => return Some(found),
+                Some(until) => found = self.rule.next(just_before(until))?,
+            }
+        }
+        None
+    }
+
+    /// The last occurrence strictly before an instant; the same instants as
+    /// [`next`](Self::next), backwards.
+    pub fn prev(&self, before: Timestamp) -> Option<Timestamp> {
+        let before = match self.end_at {
+            Some(end_at) if before > end_at => end_at,
+            _ => before,
+        };
+        let mut found = self.rule.prev(before)?;
+        for _ in 0..EXCLUDED_MAX {
+            if self.start_at.is_some_and(|start_at| found < start_at) {
+                return None;
+            }
+            match self.excluded_since(found) {
+                None => return Some(found),
+                Some(since) => found = self.rule.prev(since)?,
+            }
+        }
+        None
+    }
+
+    /// How many occurrences lie after one instant and not after another, no
+    /// more than `count_max`. Intervals are divided, not walked.
+    pub fn count(&self, after: Timestamp, until: Timestamp, count_max: u64) -> u64 {
+        if let (Rule::Every(interval), true) = (&self.rule, self.calendars.is_empty()) {
+            let after = self
+                .start_at
+                .map_or(after, |start| after.max(just_before(start)));
+            let until = self.end_at.map_or(until, |end| until.min(just_before(end)));
+            return interval.count(after, until).min(count_max);
+        }
+        let limit = usize::try_from(count_max).unwrap_or(usize::MAX);
+        let count = self.occurrences(after, until).take(limit).count();
+        u64::try_from(count).unwrap_or(u64::MAX)
+    }
+
+    /// The occurrences after one instant and not after another.
+    pub fn occurrences(
+        &self,
+        after: Timestamp,
+        until: Timestamp,
+    ) -> impl Iterator<Item = Timestamp> + '_ {
+        std::iter::successors(self.next(after), |at| self.next(*at))
+            .take_while(move |at| *at <= until)
+    }
+
+    /// Whether it counts from an anchor instead of following a calendar.
+    pub fn is_interval(&self) -> bool {
+        matches!(self.rule, Rule::Every(_))
+    }
+
+    /// The same schedule with its interval counted from another anchor; cron
+    /// and one-time schedules stay as they are.
+    pub fn reanchored(&self, anchor: Timestamp) -> Schedule {
+        let mut moved = self.clone();
+        if let Rule::Every(interval) = &self.rule {
+            moved.rule = Rule::Every(interval.reanchored(anchor));
+        }
+        moved
+    }
+
+    /// The expression of a cron schedule.
+    pub fn as_cron(&self) -> Option<&Cron> {
+        match &self.rule {
+            Rule::Cron { cron, .. } => Some(cron),
+            _ => None,
+        }
+    }
+
+    /// The interval of an interval schedule.
+    pub fn as_interval(&self) -> Option<&Interval> {
+        match &self.rule {
+            Rule::Every(interval) => Some(interval),
+            _ => None,
+        }
+    }
+
+    /// The instant of a one-time schedule.
+    pub fn as_once(&self) -> Option<Timestamp> {
+        match &self.rule {
+            Rule::Once(at) => Some(*at),
+            _ => None,
+        }
+    }
+
+    /// The zone of a cron schedule; UTC for the others, which have none.
+    pub fn zone(&self) -> Zone {
+        match &self.rule {
+            Rule::Cron { zone, .. } => zone.clone(),
+            _ => Zone::utc(),
+        }
+    }
+
+    /// The first instant that may be an occurrence.
+    pub fn start_at(&self) -> Option<Timestamp> {
+        self.start_at
+    }
+
+    /// The first instant that may not be one any more.
+    pub fn end_at(&self) -> Option<Timestamp> {
+        self.end_at
+    }
+
+    /// After how many runs it is over.
+    pub fn runs_max(&self) -> Option<u64> {
+        self.runs_max
+    }
+
+    /// What is left out.
+    pub fn calendars(&self) -> &[Calendar] {
+        &self.calendars
+    }
+
+    /// The schedule in words.
+    pub fn describe(&self) -> String {
+        let mut words = match &self.rule {
+            Rule::Cron { cron, zone } => format!("{}, {zone} time", cron.describe()),
+            Rule::Every(interval) => format!(
+                "every {}, counted from {}, whatever the clocks do",
+                format_duration(interval.every()),
+                interval.anchor()
+            ),
+            Rule::Once(at) => format!("once, at {at}"),
+        };
+        if let Some(start_at) = self.start_at {
+            words += &format!("; from {start_at}");
+        }
+        if let Some(end_at) = self.end_at {
+            words += &format!("; until {end_at}");
+        }
+        if let Some(runs_max) = self.runs_max {
+            words += &format!("; at most {runs_max} times");
+        }
+        for calendar in &self.calendars {
+            words += &format!("; except in {}", calendar.name());
+        }
+        words
+    }
+
+    fn excluded_until(&self, at: Timestamp) -> Option<Timestamp> {
+        self.calendars
+            .iter()
+            .filter_map(|calendar| calendar.excluded_until(at))
+            .max()
+    }
+
+    fn excluded_since(&self, at: Timestamp) -> Option<Timestamp> {
+        self.calendars
+            .iter()
+            .filter_map(|calendar| calendar.excluded_since(at))
+            .min()
+    }
+}
+
+impl Rule {
+    fn next(&self, after: Timestamp) -> Option<Timestamp> {
+        match self {
+            Rule::Cron { cron, zone } => cron.next(after, zone),
+            Rule::Every(interval) => interval.next(after),
+            Rule::Once(at) => (*at > after).then_some(*at),
+        }
+    }
+
+    fn prev(&self, before: Timestamp) -> Option<Timestamp> {
+        match self {
+            Rule::Cron { cron, zone } => cron.prev(before, zone),
+            Rule::Every(interval) => interval.prev(before),
+            Rule::Once(at) => (*at < before).then_some(*at),
+        }
+    }
+}
+
+/// The canonical text of the rule, which [`Schedule::parse`] reads; bounds and
+/// calendars are not part of it.
+impl fmt::Display for Schedule {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.rule {
+            Rule::Cron { cron, zone } => write!(out, "{cron} in {zone}"),
+            Rule::Every(interval) => write!(
+                out,
+                "every {} from {}",
+                format_duration(interval.every()),
+                interval.anchor()
+            ),
+            Rule::Once(at) => write!(out, "at {at}"),
+        }
+    }
+}
+
+/// What follows one of some leading words, in any case.
+fn after_word<'t>(text: &'t str, words: &[&str]) -> Option<&'t str> {
+    words.iter().find_map(|word| {
+        let (start, rest) = text.split_at_checked(word.len())?;
+        (start.eq_ignore_ascii_case(word) && rest.starts_with([' ', '\t'])).then(|| rest.trim())
+    })
+}
+
+fn instant(text: &str) -> Result<Timestamp, ScheduleError> {
+    text.trim().parse().map_err(|_| ScheduleError::Instant {
+        text: text.trim().chars().take(80).collect(),
+    })
+}
+
+fn just_before(at: Timestamp) -> Timestamp {
+    Timestamp::from_nanosecond(at.as_nanosecond() - 1).unwrap_or(Timestamp::MIN)
+}

@@ -1,0 +1,133 @@
+//! [`Spread`]: a delay that keeps many runs from starting in the same second.
+//!
+//! The delay is a frozen hash, so it can be asserted and survives restarts. The
+//! planned time stays the identity of the run; only its start moves, and never
+//! as far as the next occurrence.
+
+use std::fmt;
+use std::str::FromStr;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use super::duration::{format_duration, parse_duration};
+use super::error::ScheduleError;
+use super::hash::stable_hash;
+
+/// How the starts of runs are spread; `none`, `stable 30s`, `random 10%`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub enum Spread {
+    /// Every run starts when it is planned.
+    #[default]
+    None,
+    /// The same delay for all runs of a schedule, drawn from its key.
+    Stable(Reach),
+    /// A delay of its own for every run, drawn from key and planned time.
+    Random(Reach),
+}
+
+/// How far a spread may reach; delays stay below it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Reach {
+    /// A length of time.
+    Length(Duration),
+    /// A share of the time to the next occurrence, 1 to 100.
+    Percent(u8),
+}
+
+impl Spread {
+    /// The delay of the run planned for `nominal`; `next` is the occurrence
+    /// after it, if there is one. Whole milliseconds.
+    pub fn offset(&self, key: &str, nominal: Timestamp, next: Option<Timestamp>) -> Duration {
+        let planned = nominal.as_nanosecond().to_le_bytes();
+        let (reach, hash) = match self {
+            Spread::None => return Duration::ZERO,
+            Spread::Stable(reach) => (reach, stable_hash(&[b"stable", key.as_bytes()])),
+            Spread::Random(reach) => (reach, stable_hash(&[b"random", key.as_bytes(), &planned])),
+        };
+        let room = next
+            .map(|next| Duration::try_from(next.duration_since(nominal)).unwrap_or(Duration::ZERO));
+        let length = match (reach, room) {
+            (Reach::Length(length), Some(room)) => (*length).min(room),
+            (Reach::Length(length), None) => *length,
+            (Reach::Percent(percent), Some(room)) => room / 100 * u32::from(*percent),
+            (Reach::Percent(_), None) => Duration::ZERO,
+        };
+        match u64::try_from(length.as_millis()) {
+            Ok(0) => Duration::ZERO,
+            Ok(milliseconds) => Duration::from_millis(hash % milliseconds),
+            Err(_) => Duration::from_millis(hash),
+        }
+    }
+}
+
+impl FromStr for Spread {
+    type Err = ScheduleError;
+
+    fn from_str(text: &str) -> Result<Spread, ScheduleError> {
+        match text.trim().split_once(' ') {
+            None if text.trim() == "none" => Ok(Spread::None),
+            Some(("stable", reach)) => Ok(Spread::Stable(reach.parse()?)),
+            Some(("random", reach)) => Ok(Spread::Random(reach.parse()?)),
+            _ => Err(refuse(
+                text,
+                "use none, stable or random with a duration or a percentage, such as stable 30s",
+            )),
+        }
+    }
+}
+
+impl FromStr for Reach {
+    type Err = ScheduleError;
+
+    fn from_str(text: &str) -> Result<Reach, ScheduleError> {
+        match text.trim().strip_suffix('%').map(str::parse) {
+            Some(Ok(percent @ 1..=100)) => Ok(Reach::Percent(percent)),
+            Some(_) => Err(refuse(text, "a percentage lies between 1% and 100%")),
+            None => Ok(Reach::Length(parse_duration(text)?)),
+        }
+    }
+}
+
+impl fmt::Display for Spread {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Spread::None => out.write_str("none"),
+            Spread::Stable(reach) => write!(out, "stable {reach}"),
+            Spread::Random(reach) => write!(out, "random {reach}"),
+        }
+    }
+}
+
+impl fmt::Display for Reach {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Reach::Length(length) => out.write_str(&format_duration(*length)),
+            Reach::Percent(percent) => write!(out, "{percent}%"),
+        }
+    }
+}
+
+impl TryFrom<String> for Spread {
+    type Error = ScheduleError;
+
+    fn try_from(text: String) -> Result<Spread, ScheduleError> {
+        text.parse()
+    }
+}
+
+impl From<Spread> for String {
+    fn from(spread: Spread) -> String {
+        spread.to_string()
+    }
+}
+
+fn refuse(text: &str, problem: &str) -> ScheduleError {
+    ScheduleError::Part {
+        part: "spread",
+        text: text.chars().take(60).collect(),
+        problem: problem.to_owned(),
+    }
+}

@@ -1,0 +1,263 @@
+//! [`Zone`]: an IANA time zone by name, and how its wall clock reads.
+//!
+//! The zone data is compiled in, so every host gives the same answer. Names are
+//! checked when a zone is made; offsets and POSIX texts are refused, because a
+//! schedule must follow the rules of a place.
+
+use std::cmp::Reverse;
+use std::fmt;
+use std::hash::{Hash, Hasher};
+use std::str::FromStr;
+
+use jiff::civil::DateTime;
+use jiff::tz::{AmbiguousOffset, Offset, TimeZone};
+use jiff::{Timestamp, tz};
+use serde::{Deserialize, Serialize};
+
+use super::error::ScheduleError;
+
+/// A time zone of the IANA database. Cheap to clone.
+#[derive(Clone, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct Zone(TimeZone);
+
+/// The longest accepted name, in bytes; the database stays below half of it.
+const NAME_LENGTH_MAX: usize = 100;
+
+impl Zone {
+    /// Coordinated universal time, the default everywhere.
+    pub fn utc() -> Zone {
+        Zone(TimeZone::UTC)
+    }
+
+    /// Looks a zone up by its IANA name, in any case.
+    pub fn named(name: &str) -> Result<Zone, ScheduleError> {
+        if name.len() > NAME_LENGTH_MAX {
+            let start: String = name.chars().take(20).collect();
+            return Err(unknown(&format!("{start}…"), Vec::new()));
+        }
+        match TimeZone::get(name) {
+            Ok(zone) if zone.iana_name().is_some() && !zone.is_unknown() => Ok(Zone(zone)),
+            _ => Err(unknown(name, near_names(name))),
+        }
+    }
+
+    /// The name in the spelling of the database.
+    pub fn name(&self) -> &str {
+        self.0.iana_name().unwrap_or("UTC")
+    }
+
+    /// The offset from UTC that holds at an instant.
+    pub fn offset(&self, at: Timestamp) -> Offset {
+        self.0.to_offset(at)
+    }
+
+    /// What the wall clock shows at an instant.
+    pub fn wall(&self, at: Timestamp) -> DateTime {
+        self.0.to_datetime(at)
+    }
+
+    /// The underlying zone, for formatting.
+    pub fn time_zone(&self) -> &TimeZone {
+        &self.0
+    }
+
+    /// How often the wall clock shows a time.
+    pub(super) fn read(&self, wall: DateTime) -> Reading {
+        match self.0.to_ambiguous_timestamp(wall).offset() {
+            AmbiguousOffset::Unambiguous { offset } => Reading::Once(offset),
+            AmbiguousOffset::Gap { before, after } => {
+                Reading::Skipped(self.change(wall, before, after))
+            }
+            AmbiguousOffset::Fold { before, after } => {
+                Reading::Twice(self.change(wall, before, after))
+            }
+        }
+    }
+
+    /// The first instant at which the wall clock has reached a time.
+    pub(super) fn first_instant(&self, wall: DateTime) -> Option<Timestamp> {
+        match self.read(wall) {
+            Reading::Once(offset) => offset.to_timestamp(wall).ok(),
+            Reading::Skipped(gap) => Some(gap.at),
+            Reading::Twice(fold) => fold.before.to_timestamp(wall).ok(),
+        }
+    }
+
+    /// Finds the change that skips or repeats a wall clock time, by halving the
+    /// span in which the offset must have changed. Transitions that keep the
+    /// offset cannot disturb it.
+    fn change(&self, wall: DateTime, before: Offset, after: Offset) -> ClockChange {
+        let reading = |offset: Offset| {
+            offset
+                .to_timestamp(wall)
+                .unwrap_or(Timestamp::MAX)
+                .as_second()
+        };
+        let mut low = reading(before.max(after));
+        let mut high = reading(before.min(after));
+        while high - low > 1 {
+            let middle = low + (high - low) / 2;
+            match self.offset(second(middle)) == after {
+                true => high = middle,
+                false => low = middle,
+            }
+        }
+        ClockChange {
+            at: second(high),
+            before,
+            after,
+        }
+    }
+}
+
+/// How often the wall clock shows a time.
+pub(super) enum Reading {
+    /// Once, at this offset.
+    Once(Offset),
+    /// Never: a gap.
+    Skipped(ClockChange),
+    /// In two passes: a fold.
+    Twice(ClockChange),
+}
+
+/// A change of the offset from UTC.
+pub(super) struct ClockChange {
+    /// The first instant with the new offset.
+    pub(super) at: Timestamp,
+    pub(super) before: Offset,
+    pub(super) after: Offset,
+}
+
+impl ClockChange {
+    /// A fold's first repeated wall clock time.
+    pub(super) fn start(&self) -> DateTime {
+        self.after.to_datetime(self.at)
+    }
+
+    /// A fold's last repeated second.
+    pub(super) fn last(&self) -> Option<DateTime> {
+        let last = second(self.at.as_second() - 1);
+        Some(self.before.to_datetime(last))
+    }
+
+    /// The last second before a fold's first pass.
+    pub(super) fn last_before(&self) -> Option<DateTime> {
+        let last = second(self.at.as_second() - 1);
+        Some(self.after.to_datetime(last))
+    }
+
+    /// The first wall clock time after a fold.
+    pub(super) fn end(&self) -> DateTime {
+        self.before.to_datetime(self.at)
+    }
+}
+
+fn second(second: i64) -> Timestamp {
+    Timestamp::from_second(second).unwrap_or(Timestamp::MAX)
+}
+
+fn unknown(name: &str, near: Vec<String>) -> ScheduleError {
+    let hint = match near.as_slice() {
+        [] => "use an IANA name such as Europe/Berlin or UTC".to_owned(),
+        near => format!("did you mean {}?", near.join(" or ")),
+    };
+    ScheduleError::Zone {
+        name: name.to_owned(),
+        hint,
+    }
+}
+
+/// Up to three names that end in the given word or differ in few letters.
+fn near_names(name: &str) -> Vec<String> {
+    let wanted = name.trim().to_ascii_lowercase().replace(' ', "_");
+    let mut near: Vec<(usize, Reverse<bool>, String)> = tz::db()
+        .available()
+        .filter_map(|known| {
+            let known = known.as_str();
+            let lower = known.to_ascii_lowercase();
+            let city = lower.rsplit('/').next().unwrap_or(&lower);
+            let distance = distance(&wanted, &lower).min(distance(&wanted, city));
+            (distance <= 2 && distance < wanted.len().max(1))
+                .then(|| (distance, Reverse(known.contains('/')), known.to_owned()))
+        })
+        .collect();
+    near.sort();
+    near.into_iter()
+        .map(|(_, _, known)| known)
+        .take(3)
+        .collect()
+}
+
+/// How many letters must be added, dropped or replaced.
+fn distance(a: &str, b: &str) -> usize {
+    let b: Vec<char> = b.chars().collect();
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, from) in a.chars().enumerate() {
+        let mut diagonal = row[0];
+        row[0] = i + 1;
+        for (j, to) in b.iter().enumerate() {
+            let replaced = match from == *to {
+                true => diagonal,
+                false => diagonal + 1,
+            };
+            diagonal = row[j + 1];
+            row[j + 1] = replaced.min(row[j] + 1).min(diagonal + 1);
+        }
+    }
+    row[b.len()]
+}
+
+impl Default for Zone {
+    fn default() -> Zone {
+        Zone::utc()
+    }
+}
+
+impl fmt::Display for Zone {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(self.name())
+    }
+}
+
+impl fmt::Debug for Zone {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "Zone({})", self.name())
+    }
+}
+
+impl FromStr for Zone {
+    type Err = ScheduleError;
+
+    fn from_str(name: &str) -> Result<Zone, ScheduleError> {
+        Zone::named(name)
+    }
+}
+
+impl TryFrom<String> for Zone {
+    type Error = ScheduleError;
+
+    fn try_from(name: String) -> Result<Zone, ScheduleError> {
+        Zone::named(&name)
+    }
+}
+
+impl From<Zone> for String {
+    fn from(zone: Zone) -> String {
+        zone.name().to_owned()
+    }
+}
+
+impl PartialEq for Zone {
+    fn eq(&self, other: &Zone) -> bool {
+        self.name() == other.name()
+    }
+}
+
+impl Eq for Zone {}
+
+impl Hash for Zone {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.name().hash(state);
+    }
+}
