@@ -1,0 +1,233 @@
+//! The storage in memory: the reference for every other storage, and the default.
+//!
+//! One mutex around plain state, never held across an await, so every call is one step that nobody
+//! sees half done. Bells are rung after the mutex is free. What is here is gone when the process
+//! ends; that is the only promise it does not make.
+
+mod commands;
+mod history;
+mod index;
+mod jobs;
+mod lane;
+mod memory;
+mod names;
+mod reading;
+mod upkeep;
+mod work;
+
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use jiff::Timestamp;
+
+use self::memory::Memory;
+use crate::clock::{Clock, SystemClock};
+use crate::error::Result;
+use crate::inspect::{
+    Bucket, Counts, ExecutionFilter, Inspect, JobFilter, MessageFilter, Page, Paged,
+};
+use crate::model::{
+    Execution, ExecutionId, JobName, JobRecord, LeaseRef, MessageId, MessageRecord, ProcessId,
+    Steer,
+};
+use crate::storage::{
+    BrokerRecord, Claim, Claimed, Command, Commanded, Declared, DueJob, Enqueued, Entry, Extended,
+    Fired, Firing, Line, Prune, Pruned, Reclaim, Settled, Settlement, Steered, Storage, Wakeup,
+};
+
+/// How many executions, and how many finished messages, are kept unless said otherwise.
+pub const HISTORY_MAX_DEFAULT: usize = 100_000;
+/// How many messages may wait, run or be dead unless said otherwise.
+pub const MESSAGES_MAX_DEFAULT: usize = 10_000_000;
+
+/// Remembers messages and jobs for as long as the process lives.
+///
+/// Its memory is bounded: history beyond [`MemoryStorage::history_max`] falls out, oldest first, and
+/// messages beyond [`MemoryStorage::messages_max`] are refused. Where [`Storage`] leaves room:
+///
+/// - A message that is done or cancelled can be seen and redriven until it is pruned or falls out.
+/// - Enqueueing the id of such a message again is a duplicate if it is the very same message, and
+///   stores it if it differs: that is a message which left, travelled and came back to be held.
+/// - A message that was replaced is gone; a deleted one takes its executions with it.
+/// - A redrive is refused while another message with its deduplication key is alive.
+pub struct MemoryStorage {
+    clock: Arc<dyn Clock>,
+    memory: Mutex<Memory>,
+}
+
+impl MemoryStorage {
+    /// An empty storage. The clock is only asked by [`Storage::time`].
+    pub fn new(clock: Arc<dyn Clock>) -> Self {
+        let memory = Memory::new(HISTORY_MAX_DEFAULT, MESSAGES_MAX_DEFAULT);
+        Self {
+            clock,
+            memory: Mutex::new(memory),
+        }
+    }
+
+    /// Keeps this many executions, and as many finished messages; 0 keeps none.
+    pub fn history_max(self, count: usize) -> Self {
+        self.act(|memory| memory.set_history_max(count));
+        self
+    }
+
+    /// Refuses messages, as unavailable, once this many wait, run or are dead.
+    ///
+    /// Dead letters count, because they too are kept until somebody acts.
+    pub fn messages_max(self, count: usize) -> Self {
+        self.act(|memory| memory.set_messages_max(count));
+        self
+    }
+
+    /// One step: locked as a whole, and the bells rung when the lock is free again.
+    fn act<T>(&self, step: impl FnOnce(&mut Memory) -> T) -> T {
+        let (answer, bells) = {
+            let mut memory = self.memory.lock().unwrap_or_else(PoisonError::into_inner);
+            let answer = step(&mut memory);
+            (answer, memory.take_bells())
+        };
+        for bell in bells {
+            bell.ring();
+        }
+        answer
+    }
+}
+
+impl Default for MemoryStorage {
+    fn default() -> Self {
+        Self::new(Arc::new(SystemClock))
+    }
+}
+
+impl fmt::Debug for MemoryStorage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("MemoryStorage")
+            .field("clock", &self.clock)
+            .finish_non_exhaustive()
+    }
+}
+
+#[async_trait]
+impl Storage for MemoryStorage {
+    async fn enqueue(&self, entries: Vec<Entry>, _now: Timestamp) -> Result<Vec<Enqueued>> {
+        self.act(|memory| memory.enqueue(entries))
+    }
+
+    async fn claim(&self, claim: Claim, now: Timestamp) -> Result<Vec<Claimed>> {
+        Ok(self.act(|memory| memory.claim(&claim, now)))
+    }
+
+    async fn extend(
+        &self,
+        leases: &[LeaseRef],
+        until: Timestamp,
+        _now: Timestamp,
+    ) -> Result<Vec<Extended>> {
+        Ok(self.act(|memory| memory.extend(leases, until)))
+    }
+
+    async fn settle(&self, settlements: Vec<Settlement>, now: Timestamp) -> Result<Vec<Settled>> {
+        Ok(self.act(|memory| memory.settle(settlements, now)))
+    }
+
+    async fn record(&self, records: Vec<BrokerRecord>, now: Timestamp) -> Result<()> {
+        self.act(|memory| memory.record(records, now))
+    }
+
+    async fn command(&self, command: Command, now: Timestamp) -> Result<Commanded> {
+        Ok(self.act(|memory| memory.command(&command, now)))
+    }
+
+    async fn declare(
+        &self,
+        record: JobRecord,
+        seen: Option<u64>,
+        now: Timestamp,
+    ) -> Result<Declared> {
+        Ok(self.act(|memory| memory.jobs.declare(record, seen, now)))
+    }
+
+    async fn due_jobs(&self, limit: usize, now: Timestamp) -> Result<Vec<DueJob>> {
+        Ok(self.act(|memory| memory.due_jobs(limit, now)))
+    }
+
+    async fn fire(&self, firings: Vec<Firing>, now: Timestamp) -> Result<Vec<Fired>> {
+        self.act(|memory| memory.fire(firings, now))
+    }
+
+    async fn steer(
+        &self,
+        job: &JobName,
+        steer: Steer,
+        seen: u64,
+        now: Timestamp,
+    ) -> Result<Steered> {
+        self.act(|memory| memory.jobs.steer(job, &steer, seen, now))
+    }
+
+    async fn reclaim(&self, reclaim: Reclaim, now: Timestamp) -> Result<Vec<Claimed>> {
+        Ok(self.act(|memory| memory.reclaim(&reclaim, now)))
+    }
+
+    async fn beat(&self, process: ProcessId, until: Timestamp, _now: Timestamp) -> Result<()> {
+        self.act(|memory| memory.beat(process, until));
+        Ok(())
+    }
+
+    async fn prune(&self, prune: Prune, _now: Timestamp) -> Result<Pruned> {
+        Ok(self.act(|memory| memory.prune(prune)))
+    }
+
+    async fn next_due(&self, line: &Line) -> Result<Option<Timestamp>> {
+        Ok(self.act(|memory| memory.next_due(line)))
+    }
+
+    fn wakeup(&self, line: &Line) -> Wakeup {
+        self.act(|memory| memory.wakeup(line))
+    }
+
+    async fn time(&self) -> Result<Timestamp> {
+        Ok(self.clock.now())
+    }
+}
+
+#[async_trait]
+impl Inspect for MemoryStorage {
+    async fn messages(
+        &self,
+        filter: MessageFilter,
+        page: Page<MessageId>,
+    ) -> Result<Paged<MessageRecord, MessageId>> {
+        Ok(self.act(|memory| memory.page_of_messages(&filter, page)))
+    }
+
+    async fn message(&self, id: MessageId) -> Result<Option<MessageRecord>> {
+        Ok(self.act(|memory| memory.message(id)))
+    }
+
+    async fn executions(
+        &self,
+        filter: ExecutionFilter,
+        page: Page<ExecutionId>,
+    ) -> Result<Paged<Execution, ExecutionId>> {
+        Ok(self.act(|memory| memory.history.page(&filter, page)))
+    }
+
+    async fn jobs(&self, filter: JobFilter) -> Result<Vec<JobRecord>> {
+        Ok(self.act(|memory| memory.jobs.list(&filter)))
+    }
+
+    async fn job(&self, name: &JobName) -> Result<Option<JobRecord>> {
+        Ok(self.act(|memory| memory.jobs.get(name)))
+    }
+
+    async fn counts(&self, now: Timestamp) -> Result<Counts> {
+        Ok(self.act(|memory| memory.counts(now)))
+    }
+
+    async fn throughput(&self, since: Timestamp, bucket: Duration) -> Result<Vec<Bucket>> {
+        self.act(|memory| memory.history.throughput(since, bucket))
+    }
+}

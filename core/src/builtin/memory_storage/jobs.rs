@@ -1,0 +1,178 @@
+//! Jobs: their records by name, and by when the scheduler has to look at them. Every write shows
+//! the version it has seen and counts it up by one.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use jiff::Timestamp;
+
+use super::memory::Memory;
+use crate::error::Result;
+use crate::inspect::JobFilter;
+use crate::model::{JobName, JobRecord, Steer};
+use crate::storage::{Bell, Declared, DueJob, Fired, Firing, Steered, Wakeup};
+
+/// The jobs and when each is due.
+pub(super) struct Jobs {
+    records: BTreeMap<JobName, JobRecord>,
+    due: BTreeSet<(Timestamp, JobName)>,
+    bell: Bell,
+    rung: bool,
+}
+
+impl Jobs {
+    pub(super) fn new() -> Self {
+        let (bell, _) = Wakeup::new();
+        Self {
+            records: BTreeMap::new(),
+            due: BTreeSet::new(),
+            bell,
+            rung: false,
+        }
+    }
+
+    pub(super) fn declare(
+        &mut self,
+        mut record: JobRecord,
+        seen: Option<u64>,
+        now: Timestamp,
+    ) -> Declared {
+        let name = record.job.name.clone();
+        let known = self.records.get(&name);
+        if let Some(known) = known {
+            record.created_at = known.created_at;
+            record.updated_at = known.updated_at;
+            record.version = known.version;
+            if *known == record {
+                return Declared::Unchanged;
+            }
+        }
+        if known.map(|known| known.version) != seen {
+            return Declared::Raced;
+        }
+        record.updated_at = now;
+        record.version = seen.unwrap_or(0) + 1;
+        self.put(name, record);
+        if seen.is_some() {
+            Declared::Changed
+        } else {
+            Declared::Created
+        }
+    }
+
+    pub(super) fn steer(
+        &mut self,
+        name: &JobName,
+        steer: &Steer,
+        seen: u64,
+        now: Timestamp,
+    ) -> Result<Steered> {
+        let Some(known) = self.records.get(name) else {
+            return Ok(Steered::Unknown);
+        };
+        if known.version != seen {
+            return Ok(Steered::Raced);
+        }
+        let record = known.steered(steer, now)?;
+        self.put(name.clone(), record.clone());
+        Ok(Steered::Applied(Box::new(record)))
+    }
+
+    /// Stores a record in place of the one of that name; rings when it is due before all others.
+    fn put(&mut self, name: JobName, record: JobRecord) {
+        let first = self.next_due();
+        if let Some(due_at) = self.records.get(&name).and_then(JobRecord::due_at) {
+            self.due.remove(&(due_at, name.clone()));
+        }
+        if let Some(due_at) = record.due_at() {
+            self.due.insert((due_at, name.clone()));
+            self.rung |= first.is_none_or(|first| due_at < first);
+        }
+        self.records.insert(name, record);
+    }
+
+    pub(super) fn next_due(&self) -> Option<Timestamp> {
+        self.due.first().map(|(due_at, _)| *due_at)
+    }
+
+    pub(super) fn wakeup(&self) -> Wakeup {
+        self.bell.wakeup()
+    }
+
+    pub(super) fn take_bell(&mut self) -> Option<Bell> {
+        std::mem::take(&mut self.rung).then(|| self.bell.clone())
+    }
+
+    pub(super) fn get(&self, name: &JobName) -> Option<JobRecord> {
+        self.records.get(name).cloned()
+    }
+
+    pub(super) fn list(&self, filter: &JobFilter) -> Vec<JobRecord> {
+        let JobFilter { app, phase, tag } = filter;
+        let found = self.records.values().filter(|record| {
+            app.as_ref().is_none_or(|app| record.app == *app)
+                && phase.is_none_or(|phase| record.phase() == phase)
+                && tag.as_ref().is_none_or(|tag| record.job.tags.contains(tag))
+        });
+        found.cloned().collect()
+    }
+}
+
+impl Memory {
+    pub(super) fn due_jobs(&self, limit: usize, now: Timestamp) -> Vec<DueJob> {
+        let due = self
+            .jobs
+            .due
+            .iter()
+            .take_while(|(due_at, _)| *due_at <= now)
+            .take(limit);
+        let records = due.filter_map(|(_, name)| self.jobs.records.get(name));
+        records
+            .map(|record| DueJob {
+                record: record.clone(),
+                alive: self.names.alive(&record.job.name),
+            })
+            .collect()
+    }
+
+    pub(super) fn fire(&mut self, firings: Vec<Firing>, now: Timestamp) -> Result<Vec<Fired>> {
+        self.check_room(firings.iter().map(|firing| firing.messages.len()).sum())?;
+        let fired = firings
+            .into_iter()
+            .map(|firing| self.fire_one(firing, now))
+            .collect();
+        self.trim();
+        Ok(fired)
+    }
+
+    fn fire_one(&mut self, firing: Firing, now: Timestamp) -> Fired {
+        let known = self.jobs.records.get(&firing.job);
+        if known.is_none_or(|known| known.version != firing.seen) {
+            return Fired::AlreadyMoved;
+        }
+        let alive = self.names.alive(&firing.job);
+        if firing.alive_max.is_some_and(|alive_max| alive > alive_max) {
+            return Fired::Overlapping(alive);
+        }
+        if firing.cancel_alive {
+            for id in self.names.of_job(&firing.job) {
+                self.cancel(id, now);
+            }
+        }
+        for message in firing.messages {
+            // An occurrence that is alive already, after its job was moved back, is not doubled.
+            if self.duplicate_of(&message).is_none() {
+                self.remove(message.id);
+                self.insert(message);
+            }
+        }
+        for execution in firing.skipped {
+            self.history.append(execution);
+        }
+        let after = JobRecord {
+            version: firing.seen + 1,
+            ..*firing.after
+        };
+        self.jobs.put(firing.job, after);
+        Fired::Fired
+    }
+}

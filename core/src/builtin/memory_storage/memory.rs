@@ -1,0 +1,154 @@
+//! Everything the storage remembers, and the few moves all its calls are made of: insert, change,
+//! remove. Nothing outside this file touches the map of messages and the sets beside it separately.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use jiff::Timestamp;
+
+use super::history::History;
+use super::index::{Index, Stored};
+use super::jobs::Jobs;
+use super::names::Names;
+use crate::error::{Error, Result};
+use crate::model::{Message, MessageId, MessageRecord, ProcessId, State, StateChange};
+use crate::storage::{Bell, Line, Wakeup};
+
+/// The state behind the mutex.
+pub(super) struct Memory {
+    pub(super) messages: BTreeMap<MessageId, Stored>,
+    pub(super) index: Index,
+    pub(super) names: Names,
+    pub(super) history: History,
+    pub(super) jobs: Jobs,
+    pub(super) beats: BTreeMap<ProcessId, Timestamp>,
+    pub(super) last_token: u64,
+    history_max: usize,
+    messages_max: usize,
+}
+
+impl Memory {
+    pub(super) fn new(history_max: usize, messages_max: usize) -> Self {
+        Self {
+            messages: BTreeMap::new(),
+            index: Index::default(),
+            names: Names::default(),
+            history: History::new(history_max),
+            jobs: Jobs::new(),
+            beats: BTreeMap::new(),
+            last_token: 0,
+            history_max,
+            messages_max,
+        }
+    }
+
+    pub(super) fn set_history_max(&mut self, count: usize) {
+        self.history_max = count;
+        self.history.set_length_max(count);
+        self.trim();
+    }
+
+    pub(super) fn set_messages_max(&mut self, count: usize) {
+        self.messages_max = count;
+    }
+
+    /// Refuses so many more messages when they would be too many.
+    pub(super) fn check_room(&self, more: usize) -> Result<()> {
+        let kept = self.messages.len() - self.index.finished_count();
+        if kept.saturating_add(more) > self.messages_max {
+            return Err(Error::unavailable(format!(
+                "the memory storage holds {kept} messages and {more} more would exceed messages_max \
+                 ({}); handle, cancel or prune some, raise the limit, or use a durable storage",
+                self.messages_max
+            )));
+        }
+        Ok(())
+    }
+
+    /// Whether so many more messages certainly fit.
+    pub(super) fn has_room(&self, more: usize) -> bool {
+        self.check_room(more).is_ok()
+    }
+
+    /// Stores a new pending message. Its id must not be in use.
+    pub(super) fn insert(&mut self, message: Arc<Message>) {
+        self.put(MessageRecord::new(message));
+    }
+
+    /// Stores a record. Its id must not be in use.
+    pub(super) fn put(&mut self, record: MessageRecord) {
+        let lane = self.index.make_lane(&record.message.queue);
+        if record.state.is_alive() {
+            self.names.insert(&record.message);
+        }
+        let stored = Stored { record, lane };
+        self.index.enter(&stored);
+        self.messages.insert(stored.record.message.id, stored);
+    }
+
+    /// Takes a message out of everything.
+    pub(super) fn remove(&mut self, id: MessageId) -> bool {
+        let Some(stored) = self.messages.remove(&id) else {
+            return false;
+        };
+        self.index.leave(&stored);
+        if stored.record.state.is_alive() {
+            self.names.remove(&stored.record.message);
+        }
+        true
+    }
+
+    /// Changes a message if its state allows it; answers the state that refused otherwise.
+    pub(super) fn change(
+        &mut self,
+        id: MessageId,
+        change: StateChange,
+        edit: impl FnOnce(&mut MessageRecord),
+    ) -> Result<(), Option<State>> {
+        let stored = self.messages.get_mut(&id).ok_or(None)?;
+        let state = stored.record.state;
+        let next = state.after(change).ok_or(Some(state))?;
+        self.index.leave(stored);
+        if state.is_alive() && !next.is_alive() {
+            self.names.remove(&stored.record.message);
+        }
+        edit(&mut stored.record);
+        stored.record.state = next;
+        if !state.is_alive() && next.is_alive() {
+            self.names.insert(&stored.record.message);
+        }
+        self.index.enter(stored);
+        Ok(())
+    }
+
+    /// Lets the oldest finished messages fall out that are beyond the bound.
+    pub(super) fn trim(&mut self) {
+        while self.index.finished_count() > self.history_max {
+            let Some(id) = self.index.oldest_finished() else {
+                break;
+            };
+            self.remove(id);
+        }
+    }
+
+    pub(super) fn next_due(&self, line: &Line) -> Option<Timestamp> {
+        match line {
+            Line::Queue(queue) => self.index.next_due(queue),
+            Line::Jobs => self.jobs.next_due(),
+        }
+    }
+
+    pub(super) fn wakeup(&mut self, line: &Line) -> Wakeup {
+        match line {
+            Line::Queue(queue) => self.index.wakeup(queue),
+            Line::Jobs => self.jobs.wakeup(),
+        }
+    }
+
+    /// The bells this step has to ring, once each.
+    pub(super) fn take_bells(&mut self) -> Vec<Bell> {
+        let mut bells = self.index.take_bells();
+        bells.extend(self.jobs.take_bell());
+        bells
+    }
+}

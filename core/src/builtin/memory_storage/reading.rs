@@ -1,0 +1,95 @@
+//! Reading messages for people: pages, one message, counts. Nothing here changes anything.
+
+use std::ops::Bound;
+
+use jiff::Timestamp;
+
+use super::memory::Memory;
+use crate::inspect::{Counts, MessageFilter, Page, Paged};
+use crate::model::{MessageId, MessageRecord, State};
+
+impl Memory {
+    pub(super) fn message(&self, id: MessageId) -> Option<MessageRecord> {
+        self.messages.get(&id).map(|stored| stored.record.clone())
+    }
+
+    pub(super) fn page_of_messages(
+        &self,
+        filter: &MessageFilter,
+        page: Page<MessageId>,
+    ) -> Paged<MessageRecord, MessageId> {
+        let only_ended =
+            !filter.states.is_empty() && filter.states.iter().all(|state| !state.is_alive());
+        if only_ended {
+            // People look at dead letters while millions wait; those are not walked through.
+            let mut ids: Vec<MessageId> = self.index.ended().collect();
+            ids.sort_unstable_by(|a, b| b.cmp(a));
+            let ended = ids
+                .iter()
+                .filter(|id| page.after.is_none_or(|after| **id < after));
+            paged(
+                ended.filter_map(|id| self.messages.get(id).map(|s| &s.record)),
+                filter,
+                page,
+            )
+        } else {
+            let end = page.after.map_or(Bound::Unbounded, Bound::Excluded);
+            let all = self.messages.range((Bound::Unbounded, end)).rev();
+            paged(all.map(|(_, stored)| &stored.record), filter, page)
+        }
+    }
+
+    pub(super) fn counts(&self, now: Timestamp) -> Counts {
+        let lanes = self.index.lanes();
+        Counts {
+            messages: lanes.iter().flat_map(|lane| lane.counts()).collect(),
+            stale: self.index.expired_count(now) as u64,
+            oldest_due: lanes
+                .iter()
+                .filter_map(|lane| lane.next_due())
+                .min()
+                .filter(|due_at| *due_at <= now),
+        }
+    }
+}
+
+/// The first rows that match, and whether there are more.
+fn paged<'a>(
+    records: impl Iterator<Item = &'a MessageRecord>,
+    filter: &MessageFilter,
+    page: Page<MessageId>,
+) -> Paged<MessageRecord, MessageId> {
+    let mut found = records.filter(|record| matches(filter, record));
+    let rows: Vec<MessageRecord> = found.by_ref().take(page.bounded()).cloned().collect();
+    let more = found.next().is_some();
+    Paged {
+        next: rows.last().filter(|_| more).map(|row| row.message.id),
+        rows,
+    }
+}
+
+fn matches(filter: &MessageFilter, record: &MessageRecord) -> bool {
+    let MessageFilter {
+        states,
+        queue,
+        topic,
+        key,
+        job,
+    } = filter;
+    let message = &record.message;
+    let of_job = message
+        .occurrence
+        .as_ref()
+        .map(|occurrence| &occurrence.job);
+    is_wanted(states, record.state)
+        && queue.as_ref().is_none_or(|queue| message.queue == *queue)
+        && topic.as_ref().is_none_or(|topic| message.topic == *topic)
+        && key
+            .as_ref()
+            .is_none_or(|key| message.key.as_ref() == Some(key))
+        && job.as_ref().is_none_or(|job| of_job == Some(job))
+}
+
+fn is_wanted(states: &[State], state: State) -> bool {
+    states.is_empty() || states.contains(&state)
+}

@@ -1,0 +1,51 @@
+//! Upkeep: who is alive, whose work may be taken over, and what is old enough to go.
+
+use jiff::Timestamp;
+
+use super::memory::Memory;
+use super::work::lease_to;
+use crate::model::{Lease, ProcessId};
+use crate::storage::{Claimed, Prune, Pruned, Reclaim};
+
+impl Memory {
+    pub(super) fn beat(&mut self, process: ProcessId, until: Timestamp) {
+        self.beats.insert(process, until);
+    }
+
+    pub(super) fn reclaim(&mut self, reclaim: &Reclaim, now: Timestamp) -> Vec<Claimed> {
+        let lapsed = self.index.lapsed(&self.beats, reclaim.limit, now);
+        let mut claimed = Vec::with_capacity(lapsed.len());
+        for id in lapsed {
+            let Some(stored) = self.messages.get_mut(&id) else {
+                continue;
+            };
+            self.index.leave(stored);
+            self.last_token += 1;
+            let lease = Lease {
+                owner: reclaim.owner,
+                token: self.last_token,
+                until: reclaim.until,
+            };
+            claimed.push(lease_to(&mut stored.record, lease));
+            self.index.enter(stored);
+        }
+        claimed
+    }
+
+    pub(super) fn prune(&mut self, prune: Prune) -> Pruned {
+        let ended = self
+            .index
+            .ended_before(prune.before, prune.limit, prune.dead);
+        for id in &ended {
+            self.remove(*id);
+        }
+        // A process that went silent long ago and owns nothing will not be asked about again.
+        let index = &self.index;
+        self.beats
+            .retain(|process, until| *until >= prune.before || index.owns(*process));
+        Pruned {
+            messages: ended.len() as u64,
+            executions: self.history.prune(prune.before, prune.limit),
+        }
+    }
+}

@@ -1,0 +1,242 @@
+//! The hot path: enqueue, claim, extend, settle, and the records of messages from a broker.
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+
+use super::index::Stored;
+use super::memory::Memory;
+use crate::error::Result;
+use crate::model::{Lease, LeaseRef, Message, MessageId, MessageRecord, State, StateChange};
+use crate::policy::Verdict;
+use crate::storage::{
+    BrokerRecord, Claim, Claimed, Enqueued, Entry, Extended, Settled, Settlement,
+};
+
+impl Memory {
+    pub(super) fn enqueue(&mut self, entries: Vec<Entry>) -> Result<Vec<Enqueued>> {
+        if !self.has_room(entries.len()) {
+            let new = entries
+                .iter()
+                .filter(|entry| self.duplicate_of(&entry.message).is_none());
+            self.check_room(new.count())?;
+        }
+        Ok(entries
+            .into_iter()
+            .map(|entry| self.enqueue_one(entry))
+            .collect())
+    }
+
+    fn enqueue_one(&mut self, entry: Entry) -> Enqueued {
+        let answer = match self.duplicate_of(&entry.message) {
+            None => Enqueued::Stored,
+            Some(twin) if entry.replace && self.is_replaceable(twin, entry.message.id) => {
+                self.remove(twin);
+                Enqueued::Replaced(twin)
+            }
+            Some(twin) => return Enqueued::Duplicate(twin),
+        };
+        // A finished message that came back differently gives way to itself.
+        self.remove(entry.message.id);
+        self.insert(entry.message);
+        answer
+    }
+
+    /// The message that makes this one a duplicate: itself, or an alive one with its key.
+    pub(super) fn duplicate_of(&self, message: &Message) -> Option<MessageId> {
+        if let Some(stored) = self.messages.get(&message.id) {
+            let finished = matches!(stored.record.state, State::Done | State::Cancelled);
+            if !finished || is_same(&stored.record.message, message) {
+                return Some(message.id);
+            }
+        }
+        self.names.twin(message)
+    }
+
+    fn is_replaceable(&self, twin: MessageId, by: MessageId) -> bool {
+        let stored = self.messages.get(&twin);
+        twin != by && stored.is_some_and(|stored| stored.record.state == State::Pending)
+    }
+
+    pub(super) fn claim(&mut self, claim: &Claim, now: Timestamp) -> Vec<Claimed> {
+        let Some(lane) = self.index.find_lane(&claim.queue) else {
+            return Vec::new();
+        };
+        let mut claimed = Vec::new();
+        while claimed.len() < claim.limit {
+            let Some(id) = self.index.pop_due(lane, now) else {
+                break;
+            };
+            let Some(stored) = self.messages.get_mut(&id) else {
+                continue;
+            };
+            let Some(state) = stored.record.state.after(StateChange::Claim) else {
+                continue;
+            };
+            self.last_token += 1;
+            stored.record.state = state;
+            stored.record.attempt = stored.record.attempt.saturating_add(1);
+            let lease = Lease {
+                owner: claim.owner,
+                token: self.last_token,
+                until: claim.until,
+            };
+            claimed.push(lease_to(&mut stored.record, lease));
+            self.index.enter(stored);
+        }
+        claimed
+    }
+
+    pub(super) fn extend(&mut self, leases: &[LeaseRef], until: Timestamp) -> Vec<Extended> {
+        leases
+            .iter()
+            .map(|lease| self.extend_one(*lease, until))
+            .collect()
+    }
+
+    fn extend_one(&mut self, lease: LeaseRef, until: Timestamp) -> Extended {
+        let Some(stored) = self.messages.get_mut(&lease.message) else {
+            return Extended::Lost;
+        };
+        if !is_current(stored, lease) {
+            return Extended::Lost;
+        }
+        self.index.leave(stored);
+        if let Some(lease) = &mut stored.record.lease {
+            lease.until = until;
+        }
+        self.index.enter(stored);
+        if stored.record.cancel_requested {
+            Extended::CancelRequested
+        } else {
+            Extended::Held
+        }
+    }
+
+    pub(super) fn settle(&mut self, settlements: Vec<Settlement>, now: Timestamp) -> Vec<Settled> {
+        let settled = settlements
+            .into_iter()
+            .map(|settlement| self.settle_one(settlement, now));
+        let settled = settled.collect();
+        self.trim();
+        settled
+    }
+
+    fn settle_one(&mut self, settlement: Settlement, now: Timestamp) -> Settled {
+        let Settlement {
+            lease,
+            verdict,
+            execution,
+        } = settlement;
+        let Some(stored) = self.messages.get_mut(&lease.message) else {
+            return Settled::Lost;
+        };
+        if !is_current(stored, lease) {
+            return Settled::Lost;
+        }
+        if stored.record.cancel_requested && matches!(verdict, Verdict::Again { .. }) {
+            return Settled::CancelRequested;
+        }
+        let Some(state) = stored.record.state.after(verdict.change()) else {
+            return Settled::Lost;
+        };
+        self.index.leave(stored);
+        stored.record.state = state;
+        stored.record.lease = None;
+        stored.record.cancel_requested = false;
+        write(&mut stored.record, verdict, now);
+        if !state.is_alive() {
+            self.names.remove(&stored.record.message);
+        }
+        self.index.enter(stored);
+        if let Some(execution) = execution {
+            self.history.append(execution);
+        }
+        Settled::Applied
+    }
+
+    pub(super) fn record(&mut self, records: Vec<BrokerRecord>, now: Timestamp) -> Result<()> {
+        self.check_room(
+            records
+                .iter()
+                .filter(|record| record.dead.is_some())
+                .count(),
+        )?;
+        for record in records {
+            self.history.append(record.execution);
+            if let Some(letter) = record.dead {
+                self.keep_letter(*letter, now);
+            }
+        }
+        Ok(())
+    }
+
+    /// Keeps a dead letter, unless the same message is alive here or dead already.
+    fn keep_letter(&mut self, mut letter: MessageRecord, now: Timestamp) {
+        let id = letter.message.id;
+        let known = self.messages.get(&id).map(|stored| stored.record.state);
+        if known.is_some_and(|state| state.is_alive() || state == State::Dead) {
+            return;
+        }
+        self.remove(id);
+        letter.state = State::Dead;
+        letter.lease = None;
+        letter.cancel_requested = false;
+        letter.ended_at = letter.ended_at.or(Some(now));
+        self.put(letter);
+    }
+}
+
+/// The fence: running, and under this very token.
+fn is_current(stored: &Stored, lease: LeaseRef) -> bool {
+    stored.record.state == State::Running && stored.record.lease_ref() == Some(lease)
+}
+
+/// Puts a record under a lease and says what its owner gets to see.
+pub(super) fn lease_to(record: &mut MessageRecord, lease: Lease) -> Claimed {
+    record.lease = Some(lease);
+    Claimed {
+        message: Arc::clone(&record.message),
+        lease,
+        due_at: record.due_at,
+        attempt: record.attempt,
+        crashes: record.crashes,
+        snoozes: record.snoozes,
+        cancel_requested: record.cancel_requested,
+    }
+}
+
+/// Writes a decision down. The last failure stays until there is a newer one.
+fn write(record: &mut MessageRecord, verdict: Verdict, now: Timestamp) {
+    match verdict {
+        Verdict::Done | Verdict::Cancelled => record.ended_at = Some(now),
+        Verdict::Dead { reason, error } => {
+            record.ended_at = Some(now);
+            record.dead = Some(reason);
+            record.error = error.or(record.error.take());
+        }
+        Verdict::Again {
+            due_at,
+            attempt,
+            crashes,
+            snoozes,
+            error,
+            ..
+        } => {
+            record.due_at = due_at;
+            record.attempt = attempt;
+            record.crashes = crashes;
+            record.snoozes = snoozes;
+            record.error = error.or(record.error.take());
+        }
+    }
+}
+
+/// Whether two messages are one sending; a redrive changes the source only.
+fn is_same(kept: &Message, sent: &Message) -> bool {
+    *kept
+        == Message {
+            source: kept.source,
+            ..sent.clone()
+        }
+}

@@ -1,0 +1,12 @@
+//! What works without anything installed: the storage in memory, which is also the reference for
+//! every other one, a transport over any storage, and a clock that tests move by hand.
+
+mod manual_clock;
+mod memory_storage;
+mod stored_transport;
+
+pub use manual_clock::ManualClock;
+pub use memory_storage::{HISTORY_MAX_DEFAULT, MESSAGES_MAX_DEFAULT, MemoryStorage};
+pub use stored_transport::{
+    GROUP_DEFAULT, LEASE_LENGTH_DEFAULT, StoredTransport, memory_transport,
+};

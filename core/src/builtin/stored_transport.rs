@@ -1,0 +1,259 @@
+//! Any storage as a transport. A message published here is a stored message in the line of its topic
+//! and group, due when its delay is over; receiving is claiming, and the engine settles the lease in
+//! the storage itself. Nothing is kept outside the storage except which groups this process has
+//! heard of.
+
+mod consumer;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use jiff::Timestamp;
+use uuid::Uuid;
+
+use self::consumer::StoredConsumer;
+use super::MemoryStorage;
+use crate::clock::{self, Clock};
+use crate::error::{Error, Result};
+use crate::model::{Key, Message, MessageId, NAME_LENGTH_MAX, ProcessId, Queue, Topic, mix};
+use crate::storage::{Enqueued, Entry, Storage};
+use crate::transport::{
+    AcknowledgeMode, AttemptCount, Capabilities, Consumer, Delay, Ordering, Outgoing, Subscription,
+    Transport,
+};
+
+/// The group that gets what is published before anybody has subscribed.
+pub const GROUP_DEFAULT: &str = "default";
+/// How long a delivery may go without its lease being extended, unless said otherwise.
+pub const LEASE_LENGTH_DEFAULT: Duration = Duration::from_mins(5);
+/// How the lines begin from which a relay sends.
+const RELAY_PREFIX: &str = "~relay/";
+
+/// Carries messages through a storage.
+///
+/// - Each group gets its own copy. The first group's copy keeps the message's id; the others' ids
+///   and deduplication keys are derived from it and the group, so that publishing again what was
+///   published already changes nothing while the storage remembers it.
+/// - Groups are known from [`Transport::subscribe`] on, in this process and for as long as it lives.
+///   What is published to a topic nobody has subscribed to goes to the group [`GROUP_DEFAULT`].
+/// - A delivery that is dropped is free again when its lease has run out and the rescuer of that
+///   storage has found it. The transport itself rescues nothing.
+pub struct StoredTransport {
+    shared: Shared,
+    durable: bool,
+    groups: Mutex<BTreeMap<Topic, BTreeSet<Arc<str>>>>,
+}
+
+/// What the transport and its consumers have in common.
+#[derive(Clone)]
+struct Shared {
+    storage: Arc<dyn Storage>,
+    clock: Arc<dyn Clock>,
+    owner: ProcessId,
+    lease_length: Duration,
+}
+
+/// A transport over a memory storage of its own.
+pub fn memory_transport(clock: Arc<dyn Clock>, owner: ProcessId) -> StoredTransport {
+    let storage = Arc::new(MemoryStorage::new(Arc::clone(&clock)));
+    StoredTransport::new(storage, clock, owner, LEASE_LENGTH_DEFAULT)
+}
+
+impl StoredTransport {
+    /// A transport over a storage.
+    ///
+    /// Deliveries are leased to the owner, which should be the process that beats in this storage,
+    /// for the length given; whoever handles one longer has to extend its lease. The transport says
+    /// that it is not durable until [`StoredTransport::durable`] says otherwise.
+    pub fn new(
+        storage: Arc<dyn Storage>,
+        clock: Arc<dyn Clock>,
+        owner: ProcessId,
+        lease_length: Duration,
+    ) -> Self {
+        let shared = Shared {
+            storage,
+            clock,
+            owner,
+            lease_length,
+        };
+        Self {
+            shared,
+            durable: false,
+            groups: Mutex::default(),
+        }
+    }
+
+    /// Says whether the storage survives a restart.
+    #[must_use]
+    pub fn durable(mut self, durable: bool) -> Self {
+        self.durable = durable;
+        self
+    }
+
+    /// The storage underneath.
+    pub fn storage(&self) -> Arc<dyn Storage> {
+        Arc::clone(&self.shared.storage)
+    }
+
+    fn groups_of(&self, topic: &Topic) -> Vec<Arc<str>> {
+        let groups = self.groups.lock().unwrap_or_else(PoisonError::into_inner);
+        match groups.get(topic) {
+            Some(known) => known.iter().cloned().collect(),
+            None => vec![Arc::from(GROUP_DEFAULT)],
+        }
+    }
+
+    /// One copy for each group; the first keeps the id.
+    fn copies(&self, outgoing: &Outgoing, now: Timestamp) -> Vec<Copy> {
+        let sent = &outgoing.message;
+        let due_at = clock::add(now, outgoing.delay);
+        let mut copies = Vec::new();
+        for group in self.groups_of(&sent.topic) {
+            let queue = Queue::of_group(&sent.topic, &group);
+            let message = Arc::new(Message {
+                queue,
+                due_at,
+                ..(**sent).clone()
+            });
+            let relayed = sent.queue.as_str().starts_with(RELAY_PREFIX);
+            let copy = Copy {
+                message,
+                group,
+                relayed,
+            };
+            copies.push(if copies.is_empty() {
+                copy
+            } else {
+                copy.derived()
+            });
+        }
+        copies
+    }
+}
+
+impl fmt::Debug for StoredTransport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("StoredTransport")
+            .field("owner", &self.shared.owner)
+            .field("durable", &self.durable)
+            .finish_non_exhaustive()
+    }
+}
+
+#[async_trait]
+impl Transport for StoredTransport {
+    fn capabilities(&self) -> Capabilities {
+        Capabilities {
+            publish_delay: Delay::Any,
+            requeue_delay: Delay::Any,
+            dead_letter: true,
+            // One consumer sees priority, due time, id; several at once overtake each other.
+            ordering: Ordering::None,
+            fan_out: true,
+            attempts: AttemptCount::Counted,
+            acknowledge: AcknowledgeMode::Single,
+            durable: self.durable,
+            payload_max: None,
+        }
+    }
+
+    async fn publish(&self, batch: Vec<Outgoing>, now: Timestamp) -> Result<()> {
+        let copies: Vec<Copy> = batch
+            .iter()
+            .flat_map(|outgoing| self.copies(outgoing, now))
+            .collect();
+        let entries = copies.iter().map(Copy::entry).collect();
+        let answers = self.shared.storage.enqueue(entries, now).await?;
+        // What a relay sends may still be under its own lease in this very storage; then it is not
+        // a copy of ours that makes this one a duplicate. Twice is better than never.
+        let again: Vec<Entry> = copies
+            .iter()
+            .zip(answers)
+            .filter(|(copy, answer)| {
+                copy.relayed && *answer == Enqueued::Duplicate(copy.message.id)
+            })
+            .map(|(copy, _)| copy.derived().entry())
+            .collect();
+        if !again.is_empty() {
+            self.shared.storage.enqueue(again, now).await?;
+        }
+        Ok(())
+    }
+
+    async fn subscribe(&self, subscription: Subscription) -> Result<Box<dyn Consumer>> {
+        let Subscription {
+            topic,
+            group,
+            prefetch,
+        } = subscription;
+        check_group(&group)?;
+        let queue = Queue::of_group(&topic, &group);
+        let consumer = StoredConsumer::new(self.shared.clone(), queue, prefetch);
+        let mut groups = self.groups.lock().unwrap_or_else(PoisonError::into_inner);
+        groups.entry(topic).or_default().insert(Arc::from(group));
+        Ok(Box::new(consumer))
+    }
+}
+
+/// One group's copy of a message.
+struct Copy {
+    message: Arc<Message>,
+    group: Arc<str>,
+    /// Whether it came from a relay and has the id it had there.
+    relayed: bool,
+}
+
+impl Copy {
+    fn entry(&self) -> Entry {
+        Entry {
+            message: Arc::clone(&self.message),
+            replace: false,
+        }
+    }
+
+    /// The same under an id and a deduplication key of this group's own.
+    fn derived(&self) -> Self {
+        let message = Message {
+            id: derived_id(self.message.id, &self.group),
+            dedupe: self
+                .message
+                .dedupe
+                .as_ref()
+                .map(|dedupe| Key::composed(format!("{dedupe}/{}", self.group))),
+            ..(*self.message).clone()
+        };
+        Self {
+            message: Arc::new(message),
+            group: Arc::clone(&self.group),
+            relayed: false,
+        }
+    }
+}
+
+/// An id that is the same for the same message and group. Its time stays, so that copies sort where
+/// the message does.
+fn derived_id(id: MessageId, group: &str) -> MessageId {
+    const VARIANT: u64 = 0b10 << 62;
+    let (high, low) = id.as_uuid().as_u64_pair();
+    let hash = group
+        .bytes()
+        .fold(mix(high ^ low.rotate_left(1)), |hash, byte| {
+            mix(hash.wrapping_add(u64::from(byte) + 1))
+        });
+    MessageId::from_uuid(Uuid::from_u64_pair(high, (hash >> 2) | VARIANT))
+}
+
+/// A group's name ends the name of its line, so it must not hold what separates the two.
+fn check_group(group: &str) -> Result<()> {
+    let fits = !group.is_empty() && group.chars().count() <= NAME_LENGTH_MAX;
+    if !fits || group.chars().any(|c| c.is_control() || c == '/') {
+        return Err(Error::invalid(format!(
+            "the group {group:?} must have 1 to {NAME_LENGTH_MAX} printable characters and no '/'"
+        )));
+    }
+    Ok(())
+}

@@ -1,0 +1,165 @@
+//! Receives one group's copies of a topic by claiming them from their line. A claim that was begun
+//! is finished by the next call even if the one that began it was dropped, so nothing is ever
+//! claimed and forgotten.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use jiff::Timestamp;
+
+use super::Shared;
+use crate::clock;
+use crate::error::{Error, Result};
+use crate::model::Queue;
+use crate::policy::{Verdict, Why};
+use crate::storage::{Claim, Claimed, Line, Settlement, Wakeup};
+use crate::transport::{Consumer, Delivery, LeaseReceipt, Receipt};
+
+/// How long a storage is trusted in which another process may have enqueued unheard.
+const POLL_INTERVAL: Duration = Duration::from_secs(1);
+
+type Claiming = Pin<Box<dyn Future<Output = Result<Vec<Claimed>>> + Send>>;
+
+/// Claims from the line of a topic and a group.
+pub(super) struct StoredConsumer {
+    shared: Shared,
+    line: Line,
+    queue: Queue,
+    wakeup: Wakeup,
+    prefetch: usize,
+    claiming: Option<Claiming>,
+    received: Vec<Claimed>,
+    closed: bool,
+}
+
+impl StoredConsumer {
+    pub(super) fn new(shared: Shared, queue: Queue, prefetch: usize) -> Self {
+        let line = Line::Queue(queue.clone());
+        let wakeup = shared.storage.wakeup(&line);
+        let prefetch = prefetch.max(1);
+        Self {
+            shared,
+            line,
+            queue,
+            wakeup,
+            prefetch,
+            claiming: None,
+            received: Vec::new(),
+            closed: false,
+        }
+    }
+
+    /// Begins a claim, or goes on with the one that is under way.
+    async fn claim(&mut self, limit: usize) -> Result<()> {
+        if self.claiming.is_none() {
+            let now = self.shared.clock.now();
+            let claim = Claim {
+                queue: self.queue.clone(),
+                owner: self.shared.owner,
+                limit,
+                until: clock::add(now, self.shared.lease_length),
+            };
+            let storage = Arc::clone(&self.shared.storage);
+            self.claiming = Some(Box::pin(async move { storage.claim(claim, now).await }));
+        }
+        if let Some(claiming) = &mut self.claiming {
+            let claimed = claiming.await;
+            self.claiming = None;
+            self.received = claimed?;
+        }
+        Ok(())
+    }
+
+    /// At most `limit` of what was claimed; a call that was dropped may have asked for more.
+    fn take(&mut self, limit: usize) -> Vec<Delivery> {
+        let count = limit.min(self.received.len());
+        let claimed = self.received.drain(..count);
+        claimed
+            .map(|claimed| delivery(claimed, &self.shared))
+            .collect()
+    }
+
+    /// Gives back what was claimed and never received.
+    async fn give_back(&mut self) -> Result<()> {
+        if self.claiming.is_some() {
+            self.claim(0).await?;
+        }
+        if self.received.is_empty() {
+            return Ok(());
+        }
+        let released = self
+            .received
+            .drain(..)
+            .map(|claimed| release(&claimed))
+            .collect();
+        let now = self.shared.clock.now();
+        self.shared.storage.settle(released, now).await.map(|_| ())
+    }
+}
+
+#[async_trait]
+impl Consumer for StoredConsumer {
+    async fn receive(&mut self, limit: usize) -> Result<Vec<Delivery>> {
+        if self.closed {
+            return Err(Error::conflict(
+                "the consumer is closed; subscribe again to receive more",
+            ));
+        }
+        let limit = limit.clamp(1, self.prefetch);
+        loop {
+            if self.received.is_empty() {
+                self.claim(limit).await?;
+            }
+            if !self.received.is_empty() {
+                return Ok(self.take(limit));
+            }
+            let poll_at = clock::add(self.shared.clock.now(), POLL_INTERVAL);
+            let next = self.shared.storage.next_due(&self.line).await?;
+            let until = next.map_or(poll_at, |due_at| due_at.min(poll_at));
+            tokio::select! {
+                biased;
+                () = self.wakeup.rung() => {}
+                () = self.shared.clock.sleep_until(until) => {}
+            }
+        }
+    }
+
+    async fn close(&mut self, until: Timestamp) -> Result<()> {
+        self.closed = true;
+        let clock = Arc::clone(&self.shared.clock);
+        // What is not given back in time is free when its lease has run out.
+        clock::within(&*clock, until, self.give_back())
+            .await
+            .unwrap_or(Ok(()))
+    }
+}
+
+fn delivery(claimed: Claimed, shared: &Shared) -> Delivery {
+    let storage = Arc::clone(&shared.storage);
+    Delivery {
+        message: Arc::clone(&claimed.message),
+        attempt: claimed.attempt,
+        poison: None,
+        receipt: Receipt::Lease(Box::new(LeaseReceipt { claimed, storage })),
+    }
+}
+
+/// As if it had never been claimed.
+fn release(claimed: &Claimed) -> Settlement {
+    let verdict = Verdict::Again {
+        due_at: claimed.due_at,
+        attempt: claimed.attempt.saturating_sub(1),
+        crashes: claimed.crashes,
+        snoozes: claimed.snoozes,
+        error: None,
+        why: Why::Release,
+    };
+    Settlement {
+        lease: claimed.lease_ref(),
+        verdict,
+        execution: None,
+    }
+}
