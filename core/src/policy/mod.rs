@@ -1,0 +1,29 @@
+//! Decisions, pure: what is known goes in, what happens next comes out. Nothing here reads a clock,
+//! draws a random number or touches a storage, so every rule can be tested as a table.
+
+mod hold;
+mod misfire;
+mod overlap;
+mod plan;
+mod reconcile;
+mod rescue;
+mod retry;
+mod spelling;
+mod timeout;
+mod verdict;
+
+pub use hold::{Hold, Means, cannot_wait, hold};
+pub use misfire::{
+    CATCH_UP_LIMIT, CATCH_UP_MAX_DEFAULT, Misfire, MisfirePolicy, THRESHOLD_CHOSEN_DEFAULT,
+    THRESHOLD_DEFAULT,
+};
+pub use overlap::{Admission, Overlap, admit};
+pub use plan::{COUNT_MAX, OCCURRENCES_PER_PLAN, Plan, Planned, SKIPS_LISTED_MAX, Skip, plan};
+pub use reconcile::{
+    Declaration, DeclaredSet, Reconciled, configured_schedule, effective, overridden, reconcile,
+    resumed, retire_vanished,
+};
+pub use rescue::rescue;
+pub use retry::{Backoff, INTERVALS_MAX, Retry, RetryFacts};
+pub use timeout::timeout;
+pub use verdict::{Case, Judged, NOTE_LENGTH_MAX, Report, Verdict, Why, bounded, judge};

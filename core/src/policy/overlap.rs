@@ -1,0 +1,150 @@
+//! Overlap: what happens with an occurrence while the run before is still alive. Alive means
+//! pending, waiting for a retry or running. Whatever is decided, the schedule moves on: an
+//! occurrence that does not run is skipped for good, never looked at again.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+use super::spelling::plain;
+use super::{MisfirePolicy, Planned};
+use crate::error::{Error, Result};
+
+/// What to do while the run before is still alive.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub enum Overlap {
+    /// Not run.
+    #[default]
+    Skip,
+    /// Wait behind it; a third one is skipped.
+    QueueOne,
+    /// Run beside it.
+    Allow {
+        /// The most runs alive at once; none means no limit.
+        parallel_max: Option<u32>,
+    },
+    /// Cancel it and run instead.
+    CancelRunning,
+}
+
+impl Overlap {
+    /// Refuses what could never run.
+    pub fn check(self) -> Result<()> {
+        match self {
+            Self::Allow { parallel_max: Some(0) } => Err(Error::invalid(
+                "the overlap allow(0) would never run anything; allow at least 1, or pause the job",
+            )),
+            _ => Ok(()),
+        }
+    }
+
+    /// How many runs may be alive at once; none means no limit.
+    fn alive_limit(self) -> Option<u32> {
+        match self {
+            Self::Skip => Some(1),
+            Self::QueueOne => Some(2),
+            Self::Allow { parallel_max } => parallel_max,
+            Self::CancelRunning => None,
+        }
+    }
+}
+
+/// Which occurrences run, and under which condition a storage may store that.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Admission {
+    /// Those that run, oldest first.
+    pub fire: Vec<Planned>,
+    /// Those that do not, oldest first.
+    pub skipped: Vec<Planned>,
+    /// The most messages of the job that may be alive for this still to be right; none means that
+    /// it does not matter.
+    pub alive_max: Option<u32>,
+    /// Whether what is alive is cancelled first.
+    pub cancel_alive: bool,
+}
+
+/// Decides which of the candidates, oldest first, run while so many messages of the job are alive.
+///
+/// Runs of [`MisfirePolicy::FireAll`] are always admitted, because that policy promises one for each
+/// missed occurrence; the others see them as alive.
+pub fn admit(overlap: Overlap, alive: u32, candidates: Vec<Planned>) -> Admission {
+    let (mut fire, mut others): (Vec<_>, Vec<_>) = candidates.into_iter().partition(is_promised);
+    if overlap == Overlap::CancelRunning {
+        fire.extend(others.pop());
+        let cancel_alive = !fire.is_empty();
+        return Admission { fire, skipped: others, alive_max: None, cancel_alive };
+    }
+    let Some(limit) = overlap.alive_limit() else {
+        fire.append(&mut others);
+        return Admission { fire, ..Admission::default() };
+    };
+    let promised = u32::try_from(fire.len()).unwrap_or(u32::MAX);
+    let room = limit.saturating_sub(alive).saturating_sub(promised);
+    let skipped = others.split_off(others.len().min(usize::try_from(room).unwrap_or(usize::MAX)));
+    let taken = promised.saturating_add(u32::try_from(others.len()).unwrap_or(u32::MAX));
+    let alive_max = (!others.is_empty()).then(|| limit.saturating_sub(taken));
+    fire.append(&mut others);
+    Admission { fire, skipped, alive_max, cancel_alive: false }
+}
+
+fn is_promised(planned: &Planned) -> bool {
+    planned.misfire.as_ref().is_some_and(|facts| facts.policy == MisfirePolicy::FireAll)
+}
+
+impl fmt::Display for Overlap {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Skip => f.write_str("skip"),
+            Self::QueueOne => f.write_str("queue_one"),
+            Self::Allow { parallel_max: None } => f.write_str("allow"),
+            Self::Allow { parallel_max: Some(most) } => write!(f, "allow({most})"),
+            Self::CancelRunning => f.write_str("cancel_running"),
+        }
+    }
+}
+
+impl FromStr for Overlap {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self> {
+        let unknown = || {
+            let start: String = text.chars().take(40).collect();
+            Error::invalid(format!(
+                "there is no overlap policy {start:?}; use skip, queue_one, allow, allow(3) or cancel_running"
+            ))
+        };
+        let plain = plain(text);
+        let overlap = match plain.as_str() {
+            "skip" | "skipifrunning" => Self::Skip,
+            "queueone" => Self::QueueOne,
+            "allow" => Self::Allow { parallel_max: None },
+            "cancelrunning" => Self::CancelRunning,
+            other => {
+                let most = other.strip_prefix("allow(").and_then(|rest| rest.strip_suffix(')'));
+                let most = most.and_then(|most| most.parse().ok()).ok_or_else(unknown)?;
+                Self::Allow { parallel_max: Some(most) }
+            }
+        };
+        overlap.check()?;
+        Ok(overlap)
+    }
+}
+
+impl TryFrom<String> for Overlap {
+    type Error = Error;
+
+    fn try_from(text: String) -> Result<Self> {
+        text.parse()
+    }
+}
+
+impl From<Overlap> for String {
+    fn from(overlap: Overlap) -> Self {
+        overlap.to_string()
+    }
+}
+
+#[cfg(test)]
+mod tests;

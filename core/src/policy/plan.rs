@@ -1,0 +1,258 @@
+//! Plan: the fate of every occurrence from the cursor up to now, decided at once, so that the cursor
+//! moves in the same step and nothing is decided twice. However long the outage, the cost is
+//! bounded: what is not run is counted up to a limit and never listed beyond another. Overlap,
+//! spread and the number of runs are decided afterwards.
+
+use std::time::Duration;
+
+use jiff::{SignedDuration, Timestamp};
+
+use super::misfire::{CATCH_UP_LIMIT, Misfire, MisfirePolicy};
+use crate::clock::{between, subtract};
+use crate::model::{MisfireFacts, SkipReason};
+use crate::schedule::Schedule;
+
+/// Where counting missed occurrences stops: a year of seconds is "10,000 and more".
+pub const COUNT_MAX: u64 = 10_000;
+/// Up to this many skipped occurrences are recorded one by one; more are folded into one record.
+pub const SKIPS_LISTED_MAX: u64 = 100;
+/// The most occurrences in time that one plan fires; the next plan goes on behind them.
+pub const OCCURRENCES_PER_PLAN: usize = 1_000;
+
+/// What happens with every occurrence from the cursor up to now, and where the cursor goes.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Plan {
+    /// The occurrences to run, oldest first.
+    pub fire: Vec<Planned>,
+    /// The occurrences that are not run, oldest first.
+    pub skipped: Vec<Skip>,
+    /// The next occurrence to decide about; none when there is none.
+    pub cursor: Option<Timestamp>,
+    /// The schedule from now on, where this plan moved its anchor.
+    pub schedule: Option<Schedule>,
+    /// The newest occurrence that was decided about; none when nothing was due.
+    pub last_nominal: Option<Timestamp>,
+    /// How many were missed in all, also those older than the window; with `missed_more` at least
+    /// that many. Only above zero is there something to warn about.
+    pub missed_count: u64,
+    /// Whether counting stopped at its bound.
+    pub missed_more: bool,
+    /// The threshold that was used.
+    pub threshold: Duration,
+}
+
+/// An occurrence to run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Planned {
+    /// The instant on the schedule.
+    pub nominal: Timestamp,
+    /// What it makes up for, when it does.
+    pub misfire: Option<MisfireFacts>,
+}
+
+/// Occurrences that are not run: one, or many folded into one record.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Skip {
+    /// The newest of them.
+    pub nominal: Timestamp,
+    /// The oldest of them.
+    pub first: Timestamp,
+    /// How many; with `more` at least that many.
+    pub count: u64,
+    /// Whether counting stopped at its bound.
+    pub more: bool,
+    /// Why.
+    pub reason: SkipReason,
+}
+
+/// Decides about every occurrence from the cursor up to and including now.
+///
+/// The cursor is the next occurrence, or any instant an operator moved it to. An occurrence that is
+/// not later than the threshold is not missed and runs normally, whatever the policy. A one-time
+/// schedule is never missed: it runs however late.
+pub fn plan(
+    schedule: &Schedule,
+    cursor: Timestamp,
+    misfire: &Misfire,
+    threshold_default: Duration,
+    now: Timestamp,
+) -> Plan {
+    let threshold = match schedule.as_once().is_some() {
+        true => Duration::MAX,
+        false => misfire.threshold_in_force(threshold_default),
+    };
+    if cursor > now {
+        return Plan { cursor: Some(cursor), threshold, ..Plan::default() };
+    }
+    let grid = Grid { schedule, now };
+    let in_time = subtract(now, threshold);
+    let window = misfire.window.map_or(Timestamp::MIN, |window| subtract(now, window));
+    let too_old = Span { from: cursor, until: window.min(in_time) };
+    let missed = Span { from: cursor.max(window), until: in_time };
+    let recent = Span { from: cursor.max(in_time), until: just_after(now) };
+
+    let (dropped, tally) = (grid.tally(too_old), grid.tally(missed));
+    let mut plan = Plan {
+        skipped: grid.skips(too_old, dropped, SkipReason::Window),
+        missed_count: dropped.count + tally.count,
+        missed_more: dropped.more || tally.more,
+        last_nominal: grid.last(Span { from: cursor, ..recent }),
+        threshold,
+        ..Plan::default()
+    };
+    plan.make_up(&grid, (missed, tally), misfire);
+    if schedule.is_interval() && plan.fire.iter().any(made_by_fire_now) {
+        // The run stands for all there was, also what is still in time: the rhythm starts anew.
+        let reanchored = schedule.reanchored(now);
+        plan.cursor = reanchored.next(now);
+        plan.schedule = Some(reanchored);
+    } else {
+        plan.fire_in_time(&grid, recent);
+    }
+    plan
+}
+
+impl Plan {
+    /// Runs and skips for what was missed inside the window.
+    fn make_up(&mut self, grid: &Grid<'_>, (missed, tally): (Span, Tally), misfire: &Misfire) {
+        let policy = misfire.policy_in_force();
+        let runs: Vec<Timestamp> = match policy {
+            MisfirePolicy::FireNow => grid.first(missed).into_iter().collect(),
+            MisfirePolicy::FireOnce => grid.last(missed).into_iter().collect(),
+            MisfirePolicy::FireAll => grid.newest(missed, misfire.catch_up_max.min(CATCH_UP_LIMIT)),
+            MisfirePolicy::SkipToNext => Vec::new(),
+        };
+        let skips = match policy {
+            MisfirePolicy::FireNow | MisfirePolicy::FireOnce => Vec::new(),
+            MisfirePolicy::FireAll => {
+                let rest = Span { until: runs.first().copied().unwrap_or(missed.until), ..missed };
+                let kept = u64::try_from(runs.len()).unwrap_or(u64::MAX);
+                let left = Tally { count: tally.count.saturating_sub(kept), ..tally };
+                grid.skips(rest, left, SkipReason::CatchUpLimit)
+            }
+            MisfirePolicy::SkipToNext => grid.skips(missed, tally, SkipReason::Misfire),
+        };
+        self.skipped.extend(skips);
+        self.fire.extend((0..).zip(runs).map(|(index, nominal)| {
+            let facts = MisfireFacts {
+                policy,
+                misfired_from: nominal,
+                missed_count: tally.count,
+                missed_more: tally.more,
+                detected_at: grid.now,
+                delay_ms: u64::try_from(between(nominal, grid.now).as_millis()).unwrap_or(u64::MAX),
+                index,
+            };
+            Planned { nominal, misfire: Some(facts) }
+        }));
+    }
+
+    /// Runs for what is in time, and the cursor behind them.
+    fn fire_in_time(&mut self, grid: &Grid<'_>, recent: Span) {
+        let mut next = grid.first(recent);
+        let mut last = None;
+        for _ in 0..OCCURRENCES_PER_PLAN {
+            let Some(nominal) = next else { break };
+            self.fire.push(Planned { nominal, misfire: None });
+            last = Some(nominal);
+            next = grid.schedule.next(nominal).filter(|next| *next < recent.until);
+        }
+        if next.is_some() {
+            self.last_nominal = last;
+            self.cursor = next;
+        } else {
+            self.cursor = grid.schedule.next(grid.now);
+        }
+    }
+}
+
+fn made_by_fire_now(planned: &Planned) -> bool {
+    planned.misfire.as_ref().is_some_and(|facts| facts.policy == MisfirePolicy::FireNow)
+}
+
+/// A stretch of time; empty when it ends before it begins.
+#[derive(Clone, Copy, Debug)]
+struct Span {
+    /// The first instant inside.
+    from: Timestamp,
+    /// The first instant outside.
+    until: Timestamp,
+}
+
+/// How many occurrences there are, as far as they were counted.
+#[derive(Clone, Copy, Debug)]
+struct Tally {
+    count: u64,
+    more: bool,
+}
+
+/// The occurrences of a schedule as seen now.
+struct Grid<'a> {
+    schedule: &'a Schedule,
+    now: Timestamp,
+}
+
+impl Grid<'_> {
+    fn first(&self, span: Span) -> Option<Timestamp> {
+        self.schedule.next(just_before(span.from)).filter(|first| *first < span.until)
+    }
+
+    fn last(&self, span: Span) -> Option<Timestamp> {
+        self.schedule.prev(span.until).filter(|last| *last >= span.from)
+    }
+
+    /// The newest occurrences, oldest first.
+    fn newest(&self, span: Span, most: u32) -> Vec<Timestamp> {
+        let mut found = Vec::new();
+        let mut end = span.until;
+        for _ in 0..most {
+            let Some(nominal) = self.last(Span { until: end, ..span }) else { break };
+            found.push(nominal);
+            end = nominal;
+        }
+        found.reverse();
+        found
+    }
+
+    fn tally(&self, span: Span) -> Tally {
+        if span.from >= span.until {
+            return Tally { count: 0, more: false };
+        }
+        let counted =
+            self.schedule.count(just_before(span.from), just_before(span.until), COUNT_MAX + 1);
+        Tally { count: counted.min(COUNT_MAX), more: counted > COUNT_MAX }
+    }
+
+    /// The records of what is not run: one for each, or one for all when there are too many.
+    fn skips(&self, span: Span, tally: Tally, reason: SkipReason) -> Vec<Skip> {
+        let (Some(first), Some(last)) = (self.first(span), self.last(span)) else {
+            return Vec::new();
+        };
+        if tally.more || tally.count > SKIPS_LISTED_MAX {
+            return vec![Skip { nominal: last, first, count: tally.count, more: tally.more, reason }];
+        }
+        let mut skips = Vec::new();
+        let mut next = Some(first);
+        for _ in 0..SKIPS_LISTED_MAX {
+            let Some(nominal) = next else { break };
+            skips.push(Skip { nominal, first: nominal, count: 1, more: false, reason });
+            next = self.schedule.next(nominal).filter(|next| *next < span.until);
+        }
+        skips
+    }
+}
+
+const INSTANT: SignedDuration = SignedDuration::from_nanos(1);
+
+/// The instant before, so that "strictly after" it means "from here on".
+fn just_before(instant: Timestamp) -> Timestamp {
+    instant.checked_sub(INSTANT).unwrap_or(Timestamp::MIN)
+}
+
+/// The instant after, so that "strictly before" it means "up to here".
+fn just_after(instant: Timestamp) -> Timestamp {
+    instant.checked_add(INSTANT).unwrap_or(Timestamp::MAX)
+}
+
+#[cfg(test)]
+mod tests;
