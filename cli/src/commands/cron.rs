@@ -111,9 +111,10 @@ fn next(args: &NextArgs, out: &mut impl Write, err: &mut impl Write) -> io::Resu
         .expression
         .query(args.from.as_deref())
         .and_then(|query| {
-            let direction = match args.prev {
-                true => Direction::Prev,
-                false => Direction::Next,
+            let direction = if args.prev {
+                Direction::Prev
+            } else {
+                Direction::Next
             };
             query
                 .walking(direction)
@@ -124,16 +125,12 @@ fn next(args: &NextArgs, out: &mut impl Write, err: &mut impl Write) -> io::Resu
         Ok(query) => query,
         Err(error) => return refuse(&error, &args.expression.expr, err),
     };
-    match args.json {
-        true => writeln!(
-            out,
-            "{}",
-            eval::answer(serde_json::Value::Null, &query).without_id()
-        )?,
-        false => {
-            for at in query.answers() {
-                writeln!(out, "{}", format_instant(at, query.zone()))?;
-            }
+    if args.json {
+        let answer = eval::answer(serde_json::Value::Null, &query).without_id();
+        writeln!(out, "{answer}")?;
+    } else {
+        for at in query.answers() {
+            writeln!(out, "{}", format_instant(at, query.zone()))?;
         }
     }
     Ok(ExitCode::SUCCESS)
@@ -155,6 +152,9 @@ fn explain(args: &ExplainArgs, out: &mut impl Write, err: &mut impl Write) -> io
     }
     writeln!(out, "meaning      {}", cron.describe())?;
     writeln!(out, "time zone    {}", query.zone())?;
+    if query.zone().changes_clocks() && cron.happens() {
+        writeln!(out, "clock change {}", cron.clock_change_note())?;
+    }
     let mut label = "next runs";
     for at in query.answers() {
         writeln!(out, "{label:<12} {}", format_instant(at, query.zone()))?;

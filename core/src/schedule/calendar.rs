@@ -178,9 +178,10 @@ impl FromStr for DayRule {
                 start.parse().map_err(|_| bad())?,
                 end.parse().map_err(|_| bad())?,
             );
-            return match start < end {
-                true => Ok(DayRule::Stretch { start, end }),
-                false => Err(bad()),
+            return if start < end {
+                Ok(DayRule::Stretch { start, end })
+            } else {
+                Err(bad())
             };
         }
         match text.len() {

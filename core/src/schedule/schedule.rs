@@ -297,6 +297,10 @@ impl Schedule {
     /// The schedule in words.
     pub fn describe(&self) -> String {
         let mut words = match &self.rule {
+            Rule::Cron { cron, zone } if zone.changes_clocks() => {
+                let note = cron.clock_change_note();
+                format!("{}, {zone} time; {note}", cron.describe())
+            }
             Rule::Cron { cron, zone } => format!("{}, {zone} time", cron.describe()),
             Rule::Every(interval) => format!(
                 "every {}, counted from {}, whatever the clocks do",
@@ -305,18 +309,16 @@ impl Schedule {
             ),
             Rule::Once(at) => format!("once, at {at}"),
         };
-        if let Some(start_at) = self.start_at {
-            words += &format!("; from {start_at}");
-        }
-        if let Some(end_at) = self.end_at {
-            words += &format!("; until {end_at}");
-        }
-        if let Some(runs_max) = self.runs_max {
-            words += &format!("; at most {runs_max} times");
-        }
-        for calendar in &self.calendars {
-            words += &format!("; except in {}", calendar.name());
-        }
+        let bounds = [
+            self.start_at.map(|at| format!("; from {at}")),
+            self.end_at.map(|at| format!("; until {at}")),
+            self.runs_max.map(|runs| format!("; at most {runs} times")),
+        ];
+        let left_out = self
+            .calendars
+            .iter()
+            .map(|calendar| format!("; except in {}", calendar.name()));
+        words.extend(bounds.into_iter().flatten().chain(left_out));
         words
     }
 

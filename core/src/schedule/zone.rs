@@ -57,6 +57,11 @@ impl Zone {
         self.0.to_datetime(at)
     }
 
+    /// Whether the offset ever changes; never in UTC.
+    pub fn changes_clocks(&self) -> bool {
+        self.0.to_fixed_offset().is_err()
+    }
+
     /// The underlying zone, for formatting.
     pub fn time_zone(&self) -> &TimeZone {
         &self.0
@@ -98,9 +103,10 @@ impl Zone {
         let mut high = reading(before.min(after));
         while high - low > 1 {
             let middle = low + (high - low) / 2;
-            match self.offset(second(middle)) == after {
-                true => high = middle,
-                false => low = middle,
+            if self.offset(second(middle)) == after {
+                high = middle
+            } else {
+                low = middle
             }
         }
         ClockChange {
@@ -136,15 +142,13 @@ impl ClockChange {
     }
 
     /// A fold's last repeated second.
-    pub(super) fn last(&self) -> Option<DateTime> {
-        let last = second(self.at.as_second() - 1);
-        Some(self.before.to_datetime(last))
+    pub(super) fn last(&self) -> DateTime {
+        self.before.to_datetime(second(self.at.as_second() - 1))
     }
 
     /// The last second before a fold's first pass.
-    pub(super) fn last_before(&self) -> Option<DateTime> {
-        let last = second(self.at.as_second() - 1);
-        Some(self.after.to_datetime(last))
+    pub(super) fn last_before(&self) -> DateTime {
+        self.after.to_datetime(second(self.at.as_second() - 1))
     }
 
     /// The first wall clock time after a fold.
@@ -197,10 +201,7 @@ fn distance(a: &str, b: &str) -> usize {
         let mut diagonal = row[0];
         row[0] = i + 1;
         for (j, to) in b.iter().enumerate() {
-            let replaced = match from == *to {
-                true => diagonal,
-                false => diagonal + 1,
-            };
+            let replaced = if from == *to { diagonal } else { diagonal + 1 };
             diagonal = row[j + 1];
             row[j + 1] = replaced.min(row[j] + 1).min(diagonal + 1);
         }

@@ -83,9 +83,10 @@ impl Query {
 
     /// The answers, in the order of walking.
     pub(super) fn answers(&self) -> impl Iterator<Item = Timestamp> + '_ {
-        let first = match self.inclusive && self.cron.matches(self.from, &self.zone) {
-            true => Some(self.from),
-            false => self.step(self.from),
+        let first = if self.inclusive && self.cron.matches(self.from, &self.zone) {
+            Some(self.from)
+        } else {
+            self.step(self.from)
         };
         let count = usize::try_from(self.count).unwrap_or(0);
         std::iter::successors(first, |at| self.step(*at)).take(count)
@@ -102,12 +103,12 @@ impl Query {
 /// RFC 3339 with an offset, or the same followed by a zone in brackets.
 fn parse_instant(text: &str) -> Result<Timestamp, QueryError> {
     let refuse = |_| QueryError::Instant(text.chars().take(80).collect());
-    match text.contains('[') {
-        true => text
-            .parse::<Zoned>()
+    if text.contains('[') {
+        text.parse::<Zoned>()
             .map(|zoned| zoned.timestamp())
-            .map_err(refuse),
-        false => text.parse::<Timestamp>().map_err(refuse),
+            .map_err(refuse)
+    } else {
+        text.parse::<Timestamp>().map_err(refuse)
     }
 }
 

@@ -35,7 +35,7 @@ pub(super) fn prev(fields: &Fields, before: Timestamp, zone: &Zone) -> Option<Ti
     let until = offset.to_datetime(start);
     match zone.read(until) {
         Reading::Twice(fold) => prev_in_fold(fields, &fold, offset == fold.before, until)
-            .or_else(|| backward(fields, fold.last_before()?, zone)),
+            .or_else(|| backward(fields, fold.last_before(), zone)),
         _ => backward(fields, until, zone),
     }
 }
@@ -60,9 +60,10 @@ fn next_in_fold(
     from: DateTime,
 ) -> Option<Timestamp> {
     let inside = |from| fields.wall_from(from).filter(|wall| *wall < fold.end());
-    let (first, second) = match in_first_pass {
-        true => (inside(from), fold.start()),
-        false => (None, from),
+    let (first, second) = if in_first_pass {
+        (inside(from), fold.start())
+    } else {
+        (None, from)
     };
     match first {
         Some(wall) => instant(wall, fold.before),
@@ -85,8 +86,8 @@ fn prev_in_fold(
     };
     let (second, first) = match in_first_pass {
         true => (None, until),
-        false if fields.interval_like => (inside(until), fold.last()?),
-        false => (None, fold.last()?),
+        false if fields.interval_like => (inside(until), fold.last()),
+        false => (None, fold.last()),
     };
     match second {
         Some(wall) => instant(wall, fold.after),

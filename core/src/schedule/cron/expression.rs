@@ -98,18 +98,20 @@ impl Cron {
     /// The first occurrence strictly after an instant; none up to the end of
     /// the year 9999 is `None`.
     pub fn next(&self, after: Timestamp, zone: &Zone) -> Option<Timestamp> {
-        match self.happens {
-            true => clock_change::next(&self.fields, after, zone),
-            false => None,
+        if self.happens {
+            clock_change::next(&self.fields, after, zone)
+        } else {
+            None
         }
     }
 
     /// The last occurrence strictly before an instant, not before the year 1.
     /// Walks the same instants as [`next`](Self::next).
     pub fn prev(&self, before: Timestamp, zone: &Zone) -> Option<Timestamp> {
-        match self.happens {
-            true => clock_change::prev(&self.fields, before, zone),
-            false => None,
+        if self.happens {
+            clock_change::prev(&self.fields, before, zone)
+        } else {
+            None
         }
     }
 
@@ -136,17 +138,23 @@ impl Cron {
                 format!("the range starts at {from}, after its end {until}"),
             ));
         }
-        let first = match self.matches(from, zone) {
-            true => Some(from),
-            false => self.next(from, zone),
+        let first = if self.matches(from, zone) {
+            Some(from)
+        } else {
+            self.next(from, zone)
         };
         Ok(std::iter::successors(first, move |at| self.next(*at, zone))
             .take_while(move |at| *at < until))
     }
 
-    /// The expression in words, with what happens when clocks change.
+    /// The expression in words.
     pub fn describe(&self) -> String {
-        describe::describe(self)
+        describe::describe(&self.fields, self.happens)
+    }
+
+    /// What happens to its times when the clocks of a zone change, in words.
+    pub fn clock_change_note(&self) -> &'static str {
+        describe::clock_change_note(&self.fields)
     }
 }
 

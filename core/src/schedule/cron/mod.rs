@@ -11,7 +11,11 @@ mod parse;
 mod reader;
 mod search;
 mod text;
+mod words;
 
 pub use error::{CronError, CronErrorKind};
 pub use expression::Cron;
 pub use field::CronField;
+
+#[cfg(test)]
+mod tests;

@@ -69,9 +69,10 @@ impl Days {
             Days::Last { before, .. } if before >= month.length => 0,
             Days::Last { before, nearest } => {
                 let day = month.length - before;
-                match nearest {
-                    true => 1 << month.nearest_workday(day),
-                    false => 1 << day,
+                if nearest {
+                    1 << month.nearest_workday(day)
+                } else {
+                    1 << day
                 }
             }
         }
@@ -90,10 +91,7 @@ impl Weekdays {
             }
             Weekdays::Nth { weekday, nth } => {
                 let day = 1 + (weekday + 7 - month.first) % 7 + 7 * (nth - 1);
-                match day <= month.length {
-                    true => 1 << day,
-                    false => 0,
-                }
+                if day <= month.length { 1 << day } else { 0 }
             }
             Weekdays::Last(weekday) => {
                 1 << (month.length - (month.weekday(month.length) + 7 - weekday) % 7)

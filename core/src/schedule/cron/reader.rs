@@ -82,9 +82,10 @@ impl<'t> Reader<'t> {
             Some(b'L' | b'l') => self.last_day(),
             _ => {
                 let first = self.value()?;
-                match self.accept_letter(b'W') {
-                    true => Ok(Days::Nearest(first)),
-                    false => Ok(Days::Set(low_bits(self.list(first)?))),
+                if self.accept_letter(b'W') {
+                    Ok(Days::Nearest(first))
+                } else {
+                    Ok(Days::Set(low_bits(self.list(first)?)))
                 }
             }
         }
@@ -115,14 +116,15 @@ impl<'t> Reader<'t> {
 
     fn last_day(&mut self) -> Result<Days, CronError> {
         self.at += 1;
-        let before = match self.accept(b'-') {
-            true => self.number(&Wanted {
+        let before = if self.accept(b'-') {
+            self.number(&Wanted {
                 kind: Kind::Value,
                 what: "the days before the last",
                 low: 0,
                 high: 30,
-            })?,
-            false => 0,
+            })?
+        } else {
+            0
         };
         let nearest = self.accept_letter(b'W');
         Ok(Days::Last { before, nearest })
@@ -131,10 +133,7 @@ impl<'t> Reader<'t> {
     fn star(&mut self) -> Result<u64, CronError> {
         self.at += 1;
         self.interval_like |= self.field.is_time();
-        let step = match self.accept(b'/') {
-            true => self.step()?,
-            false => 1,
-        };
+        let step = if self.accept(b'/') { self.step()? } else { 1 };
         Ok(range_bits(
             self.field,
             self.field.low(),
@@ -155,13 +154,15 @@ impl<'t> Reader<'t> {
 
     /// The rest of `a`, `a/n`, `a-b` or `a-b/n` whose `a` was read.
     fn item(&mut self, low: u8) -> Result<u64, CronError> {
-        let high = match self.accept(b'-') {
-            true => Some(self.value()?),
-            false => None,
+        let high = if self.accept(b'-') {
+            Some(self.value()?)
+        } else {
+            None
         };
-        let step = match self.accept(b'/') {
-            true => Some(self.step()?),
-            false => None,
+        let step = if self.accept(b'/') {
+            Some(self.step()?)
+        } else {
+            None
         };
         if high.is_none() && step.is_none() {
             return Ok(1 << low);
@@ -182,13 +183,15 @@ impl<'t> Reader<'t> {
             ));
         };
         self.at += 1;
-        let (low, high) = match self.accept(b'(') {
-            true => self.hashed_range()?,
-            false => (self.field.low(), self.field.hashed_high()),
+        let (low, high) = if self.accept(b'(') {
+            self.hashed_range()?
+        } else {
+            (self.field.low(), self.field.hashed_high())
         };
-        let step = match self.accept(b'/') {
-            true => Some(self.step()?),
-            false => None,
+        let step = if self.accept(b'/') {
+            Some(self.step()?)
+        } else {
+            None
         };
         let draw = Draw { low, high, step };
         self.interval_like |= step.is_some() && self.field.is_time();
@@ -354,16 +357,18 @@ fn range_bits(field: Field, from: u8, to: u8, step: u8) -> u64 {
         _ => from,
     };
     let (low, ring) = (field.low(), field.ring());
-    let (length, wraps) = match from <= to {
-        true => (to - from, false),
-        false => (to + ring - from, true),
+    let (length, wraps) = if from <= to {
+        (to - from, false)
+    } else {
+        (to + ring - from, true)
     };
     (0..=length)
         .step_by(usize::from(step))
         .fold(0, |bits, places| {
-            let value = match wraps {
-                true => low + (from - low + places) % ring,
-                false => from + places,
+            let value = if wraps {
+                low + (from - low + places) % ring
+            } else {
+                from + places
             };
             bits | (1 << value)
         })

@@ -158,7 +158,7 @@ fn lowest(bits: u64) -> u32 {
 }
 
 fn highest(bits: u64) -> u32 {
-    63 - bits.leading_zeros()
+    bits.ilog2()
 }
 
 fn date_of(wall: DateTime) -> (i16, u32, u32) {

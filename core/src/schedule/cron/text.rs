@@ -29,10 +29,7 @@ fn write_days(days: Days, out: &mut impl Write) -> fmt::Result {
             if before > 0 {
                 write!(out, "-{before}")?;
             }
-            match nearest {
-                true => out.write_char('W'),
-                false => Ok(()),
-            }
+            if nearest { out.write_char('W') } else { Ok(()) }
         }
     }
 }

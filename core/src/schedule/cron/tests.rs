@@ -1,0 +1,7 @@
+//! The evaluator against tables, an independent oracle, properties and garbage.
+
+mod garbage;
+mod generate;
+mod oracle;
+mod properties;
+mod table;
