@@ -1,0 +1,208 @@
+//! The operator's view: look at jobs, messages and history; trigger, pause, resume, cancel, redrive.
+//! Every change is a compare-and-set or a command that the storage answers; nothing is forced.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::Timestamp;
+
+use crate::clock::subtract;
+use crate::engine::{Process, occurrence_message};
+use crate::error::{Error, Result};
+use crate::event::Event;
+use crate::inspect::{Counts, ExecutionFilter, JobFilter, MessageFilter, Page, Paged};
+use crate::model::{
+    Execution, ExecutionId, JobName, JobRecord, Message, MessageId, MessageRecord, Source, State, Steer,
+};
+use crate::policy::{Planned, admit, resumed};
+use crate::storage::{Command, Commanded, Fired, Firing, Prune, Pruned, Steered};
+
+/// How often a change is tried again when others write at the same time.
+const TRIES_MAX: usize = 10;
+
+/// Looks and steers. Cheap to clone.
+#[derive(Clone)]
+pub struct Admin {
+    process: Arc<Process>,
+}
+
+/// Who pauses a job, why, and until when.
+#[derive(Clone, Debug)]
+pub struct PauseRequest {
+    /// Who asks.
+    pub by: String,
+    /// Why.
+    pub reason: String,
+    /// When it ends by itself; none means never.
+    pub until: Option<Timestamp>,
+}
+
+/// What triggering a job came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Triggered {
+    /// It runs as this message.
+    Started(MessageId),
+    /// It does not run: so many of its messages are alive and its overlap policy says no.
+    Overlapping(u32),
+}
+
+impl Admin {
+    pub(crate) fn new(process: Arc<Process>) -> Self {
+        Self { process }
+    }
+
+    /// Every job, by name.
+    pub async fn jobs(&self) -> Result<Vec<JobRecord>> {
+        self.process.inspect.jobs(JobFilter::default()).await
+    }
+
+    /// One job.
+    pub async fn job(&self, name: impl AsRef<str>) -> Result<JobRecord> {
+        let name = JobName::new(name)?;
+        self.process
+            .inspect
+            .job(&name)
+            .await?
+            .ok_or_else(|| Error::not_found(format!("there is no job {name:?}; jobs() lists what there is")))
+    }
+
+    /// What happened to a job, newest first.
+    pub async fn history(&self, job: impl AsRef<str>, page: Page<ExecutionId>) -> Result<Paged<Execution, ExecutionId>> {
+        let filter = ExecutionFilter { job: Some(JobName::new(job)?), ..ExecutionFilter::default() };
+        self.process.inspect.executions(filter, page).await
+    }
+
+    /// Executions that match, newest first.
+    pub async fn executions(&self, filter: ExecutionFilter, page: Page<ExecutionId>) -> Result<Paged<Execution, ExecutionId>> {
+        self.process.inspect.executions(filter, page).await
+    }
+
+    /// Messages that match, newest first.
+    pub async fn messages(&self, filter: MessageFilter, page: Page<MessageId>) -> Result<Paged<MessageRecord, MessageId>> {
+        self.process.inspect.messages(filter, page).await
+    }
+
+    /// One message.
+    pub async fn message(&self, id: MessageId) -> Result<Option<MessageRecord>> {
+        self.process.inspect.message(id).await
+    }
+
+    /// Messages that were given up, newest first.
+    pub async fn dead_letters(&self, page: Page<MessageId>) -> Result<Paged<MessageRecord, MessageId>> {
+        self.messages(MessageFilter { states: vec![State::Dead], ..MessageFilter::default() }, page).await
+    }
+
+    /// How many messages wait, run and failed. Reading changes nothing.
+    pub async fn counts(&self) -> Result<Counts> {
+        self.process.inspect.counts(self.process.now()).await
+    }
+
+    /// Runs a job now, also a paused one. Its schedule is left alone; its overlap policy is respected
+    /// unless told otherwise.
+    pub async fn trigger(&self, job: impl AsRef<str>, ignore_overlap: bool) -> Result<Triggered> {
+        let name = job.as_ref();
+        let mut alive = 0;
+        for _ in 0..TRIES_MAX {
+            let record = self.job(name).await?;
+            let now = self.process.now();
+            let admission = admit(record.job.overlap, alive, vec![Planned { nominal: now, misfire: None }]);
+            if admission.fire.is_empty() && !ignore_overlap {
+                return Ok(Triggered::Overlapping(alive));
+            }
+            let message = Message {
+                source: Source::Manual,
+                ..occurrence_message(&self.process, &record.job, now, None, now)
+            };
+            let id = message.id;
+            let firing = Firing {
+                job: record.job.name.clone(),
+                seen: record.version,
+                messages: vec![Arc::new(message)],
+                skipped: Vec::new(),
+                alive_max: admission.alive_max.filter(|_| !ignore_overlap),
+                cancel_alive: admission.cancel_alive && !ignore_overlap,
+                after: Box::new(JobRecord { version: record.version + 1, ..record }),
+            };
+            match self.process.storage.fire(vec![firing], now).await?.first() {
+                Some(Fired::Fired) => return Ok(Triggered::Started(id)),
+                Some(Fired::Overlapping(count)) => alive = *count,
+                _ => {}
+            }
+        }
+        Err(busy(name))
+    }
+
+    /// Stops a job from firing; what runs goes on.
+    pub async fn pause(&self, job: impl AsRef<str>, request: PauseRequest) -> Result<JobRecord> {
+        let PauseRequest { by, reason, until } = request;
+        let steer = Steer::Pause { by, reason, until };
+        self.steer(job.as_ref(), "paused", |_, _| steer.clone()).await
+    }
+
+    /// Lets a job fire again, from the next occurrence on; what was due meanwhile is not made up for.
+    pub async fn resume(&self, job: impl AsRef<str>) -> Result<JobRecord> {
+        self.steer(job.as_ref(), "resumed", resumed).await
+    }
+
+    async fn steer(
+        &self,
+        name: &str,
+        change: &'static str,
+        decide: impl Fn(&JobRecord, Timestamp) -> Steer,
+    ) -> Result<JobRecord> {
+        for _ in 0..TRIES_MAX {
+            let record = self.job(name).await?;
+            let now = self.process.now();
+            let steer = decide(&record, now);
+            match self.process.storage.steer(&record.job.name, steer, record.version, now).await? {
+                Steered::Applied(record) => {
+                    self.process.events.emit(Event::JobSteered { job: record.job.name.clone(), change });
+                    return Ok(*record);
+                }
+                Steered::Raced => {}
+                Steered::Unknown => return Err(Error::not_found(format!("there is no job {name:?}"))),
+            }
+        }
+        Err(busy(name))
+    }
+
+    /// Stops a message: a pending one at once, a running one by asking its handler.
+    pub async fn cancel(&self, id: MessageId) -> Result<Commanded> {
+        self.command(Command::Cancel(id), id, "cancel").await
+    }
+
+    /// Sends a finished message again, at once; its attempts start anew.
+    pub async fn redrive(&self, id: MessageId) -> Result<Commanded> {
+        let due_at = self.process.now();
+        self.command(Command::Redrive { id, due_at }, id, "redrive").await
+    }
+
+    /// Makes a pending message due at another instant.
+    pub async fn reschedule(&self, id: MessageId, due_at: Timestamp) -> Result<Commanded> {
+        self.command(Command::Reschedule { id, due_at }, id, "reschedule").await
+    }
+
+    /// Removes a message that is not running, without a trace.
+    pub async fn delete(&self, id: MessageId) -> Result<Commanded> {
+        self.command(Command::Delete(id), id, "delete").await
+    }
+
+    async fn command(&self, command: Command, id: MessageId, name: &'static str) -> Result<Commanded> {
+        let answer = self.process.storage.command(command, self.process.now()).await?;
+        if matches!(answer, Commanded::Applied(_) | Commanded::Requested) {
+            self.process.events.emit(Event::MessageCommanded { message: id, command: name });
+        }
+        Ok(answer)
+    }
+
+    /// Deletes finished messages and executions that ended longer ago than this, at most `limit` of
+    /// each. Dead letters stay unless asked for.
+    pub async fn purge(&self, older_than: Duration, limit: usize, dead: bool) -> Result<Pruned> {
+        let now = self.process.now();
+        self.process.storage.prune(Prune { before: subtract(now, older_than), limit, dead }, now).await
+    }
+}
+
+fn busy(name: &str) -> Error {
+    Error::unavailable(format!("the job {name:?} kept changing; try again"))
+}

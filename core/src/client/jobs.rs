@@ -1,0 +1,315 @@
+//! Jobs: how an application declares what runs on a schedule, and plans what runs once.
+
+use std::future::IntoFuture;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::future::BoxFuture;
+use jiff::Timestamp;
+use serde::Serialize;
+
+use super::publisher::{Draft, Due};
+use super::{Publish, Published, Publisher};
+use crate::engine::Process;
+use crate::error::{Error, Result};
+use crate::model::{Body, Job, JobName, Key, Occurrence, OnTimeout, Priority, Queue, Source, Terms, Topic};
+use crate::policy::{Misfire, Overlap, Retry};
+use crate::schedule::{Schedule, Spread};
+use crate::storage::{Command, Commanded};
+
+/// A job on its way into the builder. Mistakes are kept and reported by
+/// [`Builder::build`](crate::Builder::build), with the name of the job.
+#[derive(Debug)]
+#[must_use = "a job does nothing until it is given to the builder"]
+pub struct JobBuilder {
+    name: String,
+    zone: Option<String>,
+    when: When,
+    job: Result<Job>,
+    terms: Terms,
+}
+
+#[derive(Debug)]
+enum When {
+    Cron(String),
+    Every(Duration, Timestamp),
+    Once(Timestamp),
+    Schedule(Box<Schedule>),
+}
+
+impl Job {
+    /// A job that runs by a cron expression, in UTC unless [`JobBuilder::zone`] says otherwise.
+    pub fn cron(name: impl Into<String>, expression: impl Into<String>) -> JobBuilder {
+        JobBuilder::new(name.into(), When::Cron(expression.into()))
+    }
+
+    /// A job that runs every so often, counted from the epoch unless [`JobBuilder::anchor`] says
+    /// otherwise: every 5 minutes means :00, :05, :10 and stays so across restarts.
+    pub fn every(name: impl Into<String>, every: Duration) -> JobBuilder {
+        JobBuilder::new(name.into(), When::Every(every, Timestamp::UNIX_EPOCH))
+    }
+
+    /// A job that runs once at an instant, declared like any other.
+    pub fn once(name: impl Into<String>, at: Timestamp) -> JobBuilder {
+        JobBuilder::new(name.into(), When::Once(at))
+    }
+
+    /// A job with a schedule made before.
+    pub fn scheduled(name: impl Into<String>, schedule: Schedule) -> JobBuilder {
+        JobBuilder::new(name.into(), When::Schedule(Box::new(schedule)))
+    }
+}
+
+impl JobBuilder {
+    fn new(name: String, when: When) -> Self {
+        // The schedule is put in by `finish`, when the zone is known.
+        let job = Job::new(&name, Schedule::once(Timestamp::UNIX_EPOCH));
+        Self { name, zone: None, when, job, terms: Terms::recurring() }
+    }
+
+    fn set(mut self, change: impl FnOnce(&mut Job) -> Result<()>) -> Self {
+        if let Ok(job) = &mut self.job
+            && let Err(error) = change(job)
+        {
+            self.job = Err(error);
+        }
+        self
+    }
+
+    /// The IANA zone its cron expression is read in.
+    pub fn zone(mut self, zone: impl Into<String>) -> Self {
+        self.zone = Some(zone.into());
+        self
+    }
+
+    /// Where the counting of an interval begins.
+    pub fn anchor(mut self, anchor: Timestamp) -> Self {
+        if let When::Every(_, from) = &mut self.when {
+            *from = anchor;
+        }
+        self
+    }
+
+    /// What happens with occurrences that were missed.
+    pub fn misfire(self, misfire: Misfire) -> Self {
+        self.set(|job| {
+            misfire.check()?;
+            job.misfire = misfire;
+            Ok(())
+        })
+    }
+
+    /// What happens while the run before is still alive.
+    pub fn overlap(self, overlap: Overlap) -> Self {
+        self.set(|job| {
+            overlap.check()?;
+            job.overlap = overlap;
+            Ok(())
+        })
+    }
+
+    /// How runs are spread.
+    pub fn spread(self, spread: Spread) -> Self {
+        self.set(|job| {
+            job.spread = spread;
+            Ok(())
+        })
+    }
+
+    /// How often a failed run is tried again, and when.
+    pub fn retry(mut self, retry: Retry) -> Self {
+        self.terms.retry = retry;
+        self
+    }
+
+    /// How long a run may take; zero means as long as it likes.
+    pub fn timeout(mut self, timeout: Duration) -> Self {
+        self.terms.timeout = (!timeout.is_zero()).then_some(timeout);
+        self
+    }
+
+    /// What a run that took too long leads to.
+    pub fn on_timeout(mut self, on_timeout: OnTimeout) -> Self {
+        self.terms.on_timeout = on_timeout;
+        self
+    }
+
+    /// The line its messages wait in.
+    pub fn queue(self, queue: impl AsRef<str>) -> Self {
+        self.set(|job| {
+            job.queue = Queue::new(queue)?;
+            Ok(())
+        })
+    }
+
+    /// How urgent its messages are, 0 (last) to 9 (first).
+    pub fn priority(self, level: u8) -> Self {
+        self.set(|job| {
+            job.priority = Priority::new(level)?;
+            Ok(())
+        })
+    }
+
+    /// What its handler receives instead of the occurrence.
+    pub fn payload<T: Serialize + ?Sized>(self, payload: &T) -> Self {
+        self.set(|job| {
+            job.body = Body::json(payload)?;
+            Ok(())
+        })
+    }
+
+    /// The topic whose handler runs it, when that is not its name.
+    pub fn topic(self, topic: impl AsRef<str>) -> Self {
+        self.set(|job| {
+            job.topic = Topic::new(topic)?;
+            Ok(())
+        })
+    }
+
+    /// A word to find it by.
+    pub fn tag(self, tag: impl Into<String>) -> Self {
+        self.set(|job| {
+            job.tags.push(tag.into());
+            Ok(())
+        })
+    }
+
+    /// What it is for, in a sentence.
+    pub fn description(self, description: impl Into<String>) -> Self {
+        self.set(|job| {
+            job.description = Some(description.into());
+            Ok(())
+        })
+    }
+
+    /// The topic its handler is registered under; the name when something is wrong with the job,
+    /// which `finish` reports.
+    pub(crate) fn topic_name(&self) -> String {
+        self.job.as_ref().map_or_else(|_| self.name.clone(), |job| job.topic.as_str().to_owned())
+    }
+
+    /// The job, or what is wrong with it.
+    pub(crate) fn finish(self) -> Result<Job> {
+        let zone = self.zone.as_deref().unwrap_or("UTC");
+        let wrong = |error: &dyn std::fmt::Display| {
+            Error::invalid(format!("the job {:?} cannot be declared: {error}", self.name))
+        };
+        let mut job = self.job.map_err(|error| wrong(&error))?;
+        self.terms.retry.check().map_err(|error| wrong(&error))?;
+        job.schedule = match self.when {
+            When::Cron(expression) => Schedule::cron(&expression, zone).map_err(|error| wrong(&error))?,
+            When::Every(every, anchor) => Schedule::every(every, anchor).map_err(|error| wrong(&error))?,
+            When::Once(at) => Schedule::once(at),
+            When::Schedule(schedule) => *schedule,
+        };
+        job.terms = Arc::new(self.terms);
+        Ok(job)
+    }
+}
+
+/// One-time jobs: planned at run time, about something, cancellable.
+#[derive(Clone)]
+pub struct Jobs {
+    process: Arc<Process>,
+}
+
+impl Jobs {
+    pub(crate) fn new(process: Arc<Process>) -> Self {
+        Self { process }
+    }
+
+    /// A one-time job, stored when it is awaited. Its handler is found by its name.
+    pub fn once(&self, name: impl AsRef<str>) -> Once {
+        let name = name.as_ref();
+        let publish = Publisher::new(self.process.clone()).publish_body(name, Body::empty());
+        let publish = match JobName::new(name) {
+            Ok(job) => publish.edit(|draft| {
+                draft.source = Source::Deferred;
+                draft.terms = Some(Terms::deferred());
+                draft.occurrence =
+                    Some(Occurrence { job, nominal: Timestamp::UNIX_EPOCH, schedule: None, misfire: None });
+            }),
+            Err(_) => publish,
+        };
+        Once { publish }
+    }
+
+    /// Cancels every pending one-time job of a name that is about a key; answers how many. Running
+    /// ones are left alone, and none at all is no mistake.
+    pub async fn cancel(&self, name: impl AsRef<str>, key: impl AsRef<str>) -> Result<u64> {
+        let command = Command::CancelKey { topic: Topic::new(name)?, key: Key::new(key)? };
+        match self.process.storage.command(command, self.process.now()).await? {
+            Commanded::Applied(count) => Ok(count),
+            _ => Ok(0),
+        }
+    }
+}
+
+/// A one-time job that is stored when it is awaited.
+#[must_use = "a one-time job is stored when it is awaited"]
+pub struct Once {
+    publish: Publish,
+}
+
+impl Once {
+    fn edit(self, change: impl FnOnce(&mut Draft)) -> Self {
+        Self { publish: self.publish.edit(change) }
+    }
+
+    /// When it runs. An instant in the past is refused, unless [`Once::allow_past`] is given.
+    pub fn at(self, instant: Timestamp) -> Self {
+        self.edit(|draft| draft.due = Due::At(instant))
+    }
+
+    /// How long from now it runs.
+    pub fn after(self, wait: Duration) -> Self {
+        self.edit(|draft| draft.due = Due::After(wait))
+    }
+
+    /// An instant in the past means at once.
+    pub fn allow_past(self) -> Self {
+        self.edit(|draft| draft.allow_past = true)
+    }
+
+    /// What it is about. While one about the same is alive, a second one is a conflict.
+    pub fn key(self, key: impl AsRef<str>) -> Self {
+        let publish = self.publish.key(key);
+        Self { publish }.edit(|draft| {
+            draft.dedupe = draft.key.as_ref().map(|key| Key::composed(format!("{}/{key}", draft.topic)));
+        })
+    }
+
+    /// Takes the place of a pending one about the same key, instead of being a conflict.
+    pub fn replace(self) -> Self {
+        self.edit(|draft| draft.replace = true)
+    }
+
+    /// What its handler receives.
+    pub fn payload<T: Serialize + ?Sized>(self, payload: &T) -> Self {
+        let body = Body::json(payload);
+        Self { publish: self.publish.set(|draft| { draft.body = body?; Ok(()) }) }
+    }
+
+    /// How often it is tried again, and when.
+    pub fn retry(self, retry: Retry) -> Self {
+        self.edit(|draft| draft.terms.get_or_insert_with(Terms::deferred).retry = retry)
+    }
+}
+
+impl IntoFuture for Once {
+    type Output = Result<Published>;
+    type IntoFuture = BoxFuture<'static, Self::Output>;
+
+    fn into_future(self) -> Self::IntoFuture {
+        Box::pin(async move {
+            let published = self.publish.await?;
+            match published.duplicate_of {
+                None => Ok(published),
+                Some(alive) => Err(Error::conflict(
+                    "a one-time job of this name about this key is alive; cancel it first, or use replace()",
+                )
+                .with("alive", alive)),
+            }
+        })
+    }
+}

@@ -1,0 +1,166 @@
+//! Time and waiting. This is the one file that may read the system's clock or sleep; everything
+//! else is handed `now` or a [`Clock`], so that tests and the simulation own time.
+
+use std::fmt;
+use std::future::Future;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use jiff::{SignedDuration, Timestamp};
+
+use crate::error::Result;
+use crate::storage::Storage;
+
+/// Tells the time and waits for it.
+#[async_trait]
+pub trait Clock: Send + Sync + fmt::Debug + 'static {
+    /// The present instant.
+    fn now(&self) -> Timestamp;
+
+    /// Waits until an instant has come; returns at once when it has. Cancel-safe.
+    async fn sleep_until(&self, instant: Timestamp);
+}
+
+/// The later instant, or the last there is.
+pub fn add(instant: Timestamp, length: Duration) -> Timestamp {
+    SignedDuration::try_from(length)
+        .ok()
+        .and_then(|length| instant.checked_add(length).ok())
+        .unwrap_or(Timestamp::MAX)
+}
+
+/// The earlier instant, or the first there is.
+pub fn subtract(instant: Timestamp, length: Duration) -> Timestamp {
+    SignedDuration::try_from(length)
+        .ok()
+        .and_then(|length| instant.checked_sub(length).ok())
+        .unwrap_or(Timestamp::MIN)
+}
+
+/// How long from one instant to a later one; zero when it is not later.
+pub fn between(earlier: Timestamp, later: Timestamp) -> Duration {
+    Duration::try_from(later.duration_since(earlier)).unwrap_or(Duration::ZERO)
+}
+
+/// The next tick strictly after `now` on the grid of an interval, counted from the epoch.
+///
+/// At 30 s: 13:14:07 gives 13:14:30, an exact boundary gives a full interval.
+pub fn next_tick(now: Timestamp, interval: Duration) -> Timestamp {
+    let length = i128::try_from(interval.as_nanos()).unwrap_or(i128::MAX).max(1);
+    let next = now.as_nanosecond().div_euclid(length).saturating_add(1).saturating_mul(length);
+    Timestamp::from_nanosecond(next).unwrap_or(Timestamp::MAX)
+}
+
+/// The operating system's clock.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct SystemClock;
+
+/// The longest single sleep. The wall clock may be stepped while we sleep on the monotonic one, so
+/// the two are compared again at least this often.
+const SLEEP_MAX: Duration = Duration::from_secs(30);
+
+#[async_trait]
+impl Clock for SystemClock {
+    #[allow(clippy::disallowed_methods)] // the one reading of the system's clock
+    fn now(&self) -> Timestamp {
+        Timestamp::now()
+    }
+
+    #[allow(clippy::disallowed_methods)] // the one sleep
+    async fn sleep_until(&self, instant: Timestamp) {
+        loop {
+            let left = between(self.now(), instant);
+            if left.is_zero() {
+                return;
+            }
+            tokio::time::sleep(left.min(SLEEP_MAX)).await;
+        }
+    }
+}
+
+/// A clock corrected by the storage's own time, so that many machines agree without any statement
+/// of the storage saying "now".
+#[derive(Debug)]
+pub struct StorageClock {
+    base: Arc<dyn Clock>,
+    ahead_nanoseconds: AtomicI64,
+}
+
+impl StorageClock {
+    /// A clock that is not corrected yet.
+    pub fn new(base: Arc<dyn Clock>) -> Self {
+        Self { base, ahead_nanoseconds: AtomicI64::new(0) }
+    }
+
+    /// Asks the storage for its time and follows it from now on; answers the present instant.
+    ///
+    /// The storage's answer is taken to be from the middle of the call.
+    pub async fn follow(&self, storage: &dyn Storage) -> Result<Timestamp> {
+        let asked_at = self.base.now();
+        let told = storage.time().await?;
+        let answered_at = self.base.now();
+        let middle = add(asked_at, between(asked_at, answered_at) / 2);
+        let ahead = told.duration_since(middle).as_nanos();
+        self.ahead_nanoseconds.store(i64::try_from(ahead).unwrap_or(0), Ordering::Relaxed);
+        Ok(self.now())
+    }
+
+    /// By how much the storage is ahead of the base clock; negative when it is behind.
+    pub fn ahead(&self) -> SignedDuration {
+        SignedDuration::from_nanos(self.ahead_nanoseconds.load(Ordering::Relaxed))
+    }
+}
+
+#[async_trait]
+impl Clock for StorageClock {
+    fn now(&self) -> Timestamp {
+        self.base.now().checked_add(self.ahead()).unwrap_or(Timestamp::MAX)
+    }
+
+    async fn sleep_until(&self, instant: Timestamp) {
+        let on_base = instant.checked_sub(self.ahead()).unwrap_or(instant);
+        self.base.sleep_until(on_base).await;
+    }
+}
+
+/// Waits for work, but not past an instant; nothing when the instant came first.
+///
+/// This is the only form of a timeout in Punctual. The work is dropped when time runs out.
+pub async fn within<T>(clock: &dyn Clock, until: Timestamp, work: impl Future<Output = T>) -> Option<T> {
+    tokio::select! {
+        biased;
+        value = work => Some(value),
+        () = clock.sleep_until(until) => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // spec: T-14, T-15, T-16
+    #[test]
+    fn ticks_stay_on_the_boundaries_of_the_clock() {
+        let half_minute = Duration::from_secs(30);
+        for (now, delay_ms) in [
+            ("2026-01-01T13:14:07Z", 23_000),
+            ("2026-01-01T13:14:30Z", 30_000),
+            ("2026-01-01T13:14:29.999Z", 1),
+            ("2026-01-01T13:14:00.001Z", 29_999),
+        ] {
+            let now: Timestamp = now.parse().unwrap();
+            assert_eq!(between(now, next_tick(now, half_minute)).as_millis(), delay_ms, "{now}");
+        }
+    }
+
+    #[test]
+    fn arithmetic_past_the_ends_of_time_stops_at_them() {
+        assert_eq!(add(Timestamp::MAX, Duration::from_secs(1)), Timestamp::MAX);
+        assert_eq!(add(Timestamp::MIN, Duration::MAX), Timestamp::MAX);
+        assert_eq!(subtract(Timestamp::MIN, Duration::from_secs(1)), Timestamp::MIN);
+        assert_eq!(next_tick(Timestamp::MAX, Duration::from_secs(1)), Timestamp::MAX);
+        assert_eq!(between(Timestamp::MAX, Timestamp::MIN), Duration::ZERO);
+    }
+}

@@ -1,0 +1,166 @@
+//! One attempt: find the handler, read the body, run the chain under a timeout and a panic guard,
+//! and say what came of it. A handler that is asked to stop gets its grace and is then dropped.
+
+use std::any::Any;
+use std::panic::AssertUnwindSafe;
+use std::sync::atomic::AtomicU32;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use futures_util::FutureExt;
+use jiff::Timestamp;
+
+use super::Process;
+use crate::client::Publisher;
+use crate::clock::{Clock, add, between, within};
+use crate::event::Event;
+use crate::handler::{Cancellation, Cause, Context, ContextParts, HandlerResult, Outcome};
+use crate::middleware::NextHandle;
+use crate::model::Terms;
+use crate::policy::{Report, timeout};
+use crate::transport::{Delivery, Receipt};
+
+/// Builds what a handler may know about a delivery.
+pub(crate) fn context(process: &Arc<Process>, delivery: &Delivery, terms: &Terms, now: Timestamp) -> Context {
+    let lease_until = match &delivery.receipt {
+        Receipt::Lease(receipt) => Some(receipt.claimed.lease.until),
+        Receipt::Broker(_) => None,
+    };
+    Context::new(ContextParts {
+        message: delivery.message.clone(),
+        execution: process.execution_id(now),
+        attempt: delivery.attempt,
+        attempts_max: terms.retry.attempts_max,
+        started_at: now,
+        lease_until: Mutex::new(lease_until),
+        cancellation: Cancellation::default(),
+        publisher: Publisher::new(process.clone()),
+        events: process.events.clone(),
+        published: AtomicU32::new(0),
+        progress: Mutex::new(None),
+    })
+}
+
+/// Runs the handler once; nothing when the message belongs to somebody else meanwhile.
+pub(crate) async fn attempt(process: &Process, delivery: &Delivery, terms: &Terms, context: &Context) -> Option<Report> {
+    let message = &delivery.message;
+    process.events.emit(Event::AttemptStarted {
+        message: message.id,
+        execution: context.execution_id(),
+        topic: message.topic.clone(),
+        job: context.job().cloned(),
+        attempt: delivery.attempt,
+        late: between(due_at(delivery), context.started_at()),
+    });
+    if let Some(error) = &delivery.poison {
+        return Some(Report::Poison { error: Arc::from(error.as_str()) });
+    }
+    let Some(registration) = process.registry.get(&message.topic) else {
+        return Some(Report::NoHandler);
+    };
+    // Reading a body runs the payload type's own code, which may panic like any other.
+    let prepared = std::panic::catch_unwind(AssertUnwindSafe(|| registration.handler.prepare(&message.body)));
+    let prepared = match prepared {
+        Ok(Ok(prepared)) => prepared,
+        Ok(Err(error)) => return Some(Report::Poison { error: Arc::from(error.to_string()) }),
+        Err(panic) => return Some(Report::Panicked { error: panic_text(&*panic) }),
+    };
+    let chain = NextHandle::new(&process.middleware, prepared).run(context.clone());
+    let guarded = AssertUnwindSafe(chain).catch_unwind().map(|caught| match caught {
+        Ok(result) => returned(result),
+        Err(panic) => Report::Panicked { error: panic_text(&*panic) },
+    });
+    supervise(process, terms, context, guarded).await
+}
+
+/// Lets the handler run until it is done or asked to stop.
+async fn supervise(
+    process: &Process,
+    terms: &Terms,
+    context: &Context,
+    work: impl Future<Output = Report>,
+) -> Option<Report> {
+    let mut work = std::pin::pin!(work);
+    let clock: &dyn Clock = &*process.clock;
+    let limit = timeout(terms.timeout, process.options.timeout);
+    let deadline = limit.map(|limit| add(context.started_at(), limit));
+    let cause = tokio::select! {
+        biased;
+        report = &mut work => return Some(report),
+        cause = context.cancelled() => cause,
+        () = expired(clock, deadline) => {
+            context.parts().cancellation.cancel(Cause::Timeout);
+            Cause::Timeout
+        }
+    };
+    let finished = within(clock, add(clock.now(), process.options.grace), work).await;
+    wound_down(cause, limit, finished)
+}
+
+/// What counts when a handler was asked to stop: why, and what it said while winding down.
+fn wound_down(cause: Cause, limit: Option<Duration>, finished: Option<Report>) -> Option<Report> {
+    match (cause, finished) {
+        (Cause::LeaseLost, _) => None,
+        (Cause::Timeout, _) => Some(Report::TimedOut { timeout: limit.unwrap_or_default() }),
+        // What a handler really finished counts; what it only broke off does not.
+        (_, Some(Report::Done)) => Some(Report::Done),
+        (Cause::Shutdown, None | Some(Report::Failed { .. } | Report::Panicked { .. })) => Some(Report::Interrupted),
+        (Cause::Shutdown, said) => said,
+        (Cause::Cancelled, _) => Some(Report::CancelledByOperator),
+    }
+}
+
+async fn expired(clock: &dyn Clock, deadline: Option<Timestamp>) {
+    match deadline {
+        Some(instant) => clock.sleep_until(instant).await,
+        None => std::future::pending().await,
+    }
+}
+
+fn returned(result: HandlerResult) -> Report {
+    match result {
+        Ok(Outcome::Done) => Report::Done,
+        Ok(Outcome::RetryAfter(wait)) => Report::RetryAfter { wait, note: None },
+        Ok(Outcome::Snooze(wait)) => Report::Snooze { wait },
+        Ok(Outcome::Discard(reason)) => Report::Discard { reason: Arc::from(reason) },
+        Ok(Outcome::Cancel) => Report::Cancel,
+        Err(error) => Report::Failed { error: error.text().clone() },
+    }
+}
+
+fn panic_text(panic: &(dyn Any + Send)) -> Arc<str> {
+    let said = panic
+        .downcast_ref::<&str>()
+        .copied()
+        .or_else(|| panic.downcast_ref::<String>().map(String::as_str))
+        .unwrap_or("a value that is not text");
+    Arc::from(format!("the handler panicked: {said}"))
+}
+
+/// When a delivery was due.
+pub(crate) fn due_at(delivery: &Delivery) -> Timestamp {
+    match &delivery.receipt {
+        Receipt::Lease(receipt) => receipt.claimed.due_at,
+        Receipt::Broker(_) => delivery.message.due_at,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // spec: H-28
+    #[test]
+    fn timeout_is_a_failure_shutdown_is_not_and_cancel_is_neither() {
+        let limit = Some(Duration::from_secs(9));
+        let timed_out = Some(Report::TimedOut { timeout: Duration::from_secs(9) });
+        let failed = || Some(Report::Failed { error: Arc::from("stopped") });
+        assert_eq!(wound_down(Cause::Timeout, limit, Some(Report::Done)), timed_out);
+        assert_eq!(wound_down(Cause::Timeout, limit, None), timed_out);
+        assert_eq!(wound_down(Cause::Shutdown, limit, failed()), Some(Report::Interrupted));
+        assert_eq!(wound_down(Cause::Shutdown, limit, None), Some(Report::Interrupted));
+        assert_eq!(wound_down(Cause::Shutdown, limit, Some(Report::Done)), Some(Report::Done));
+        assert_eq!(wound_down(Cause::Cancelled, limit, failed()), Some(Report::CancelledByOperator));
+        assert_eq!(wound_down(Cause::LeaseLost, limit, Some(Report::Done)), None);
+    }
+}

@@ -1,0 +1,32 @@
+//! The five services and what they share. Each service does a bounded turn of work and says when it
+//! wants the next; none of them is a leader, and the storage decides every race.
+
+mod attempt;
+mod in_flight;
+mod options;
+mod process;
+mod pruner;
+mod pulse;
+mod reconciler;
+mod registry;
+mod relay;
+mod rescuer;
+mod scheduler;
+mod service;
+mod settle;
+mod worker;
+
+pub(crate) use in_flight::InFlight;
+pub use options::Options;
+pub(crate) use process::Process;
+pub use pruner::Pruner;
+pub(crate) use pulse::{Pulse, goodbye};
+pub(crate) use reconciler::Reconciler;
+pub(crate) use registry::{Registration, Registry};
+pub(crate) use relay::Relay;
+pub(crate) use rescuer::Rescuer;
+pub(crate) use scheduler::{Scheduler, occurrence_message};
+pub use service::{Service, Turn};
+pub(crate) use service::{Pace, Stop, backoff, run};
+pub(crate) use settle::Settler;
+pub(crate) use worker::{QueueWorker, SubscriptionWorker};

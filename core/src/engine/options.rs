@@ -1,0 +1,122 @@
+//! The options of a process, each with its meaning, default and reason.
+
+use std::time::Duration;
+
+use crate::error::{Error, Result};
+use crate::model::PAYLOAD_MAX_DEFAULT;
+use crate::policy::THRESHOLD_DEFAULT;
+
+/// How a process works. Every field has a default that is meant for production.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Options {
+    /// The longest a service sleeps before it looks again, on the grid of the clock. Default 1 s.
+    /// Services wake earlier by themselves when something becomes due; this is the safety net.
+    pub poll_interval: Duration,
+    /// How long a claim is good for without being renewed. Default 5 min. It is renewed at a third.
+    pub lease_length: Duration,
+    /// How often leases of lost processes are looked for. Default 30 s.
+    pub rescue_interval: Duration,
+    /// Later than this (strictly) is a misfire, for jobs that say nothing else. Default 1 min.
+    pub misfire_threshold: Duration,
+    /// How long an attempt may take when neither message nor job says. Default none.
+    pub timeout: Option<Duration>,
+    /// How many attempts of a queue run at once, for queues that say nothing else. Default: the
+    /// number of processors.
+    pub concurrency: usize,
+    /// How many jobs are fired, or leases rescued, in one turn. Default 100.
+    pub batch: usize,
+    /// How long shutdown lets handlers finish by themselves. Default 30 s.
+    pub drain: Duration,
+    /// How long a handler that was asked to stop may take to wind down. Default 5 s.
+    pub grace: Duration,
+    /// How long storing a result is tried before the lease is left to the rescuer. Default 1 min.
+    pub settle_patience: Duration,
+    /// The largest payload in bytes. Default 1 MiB.
+    pub payload_max: usize,
+    /// How far in the past an instant may lie and still count as now. Default 1 s.
+    pub past_tolerance: Duration,
+    /// Finished messages and history older than this are deleted. Default none: nothing is.
+    pub retention: Option<Duration>,
+    /// Whether this process fires jobs. Default yes.
+    pub scheduling: bool,
+    /// Whether this process runs handlers. Default yes.
+    pub handling: bool,
+    /// Whether a process that declares no job at all retires what it declared before. Default no.
+    pub allow_empty_reconcile: bool,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            poll_interval: Duration::from_secs(1),
+            lease_length: Duration::from_secs(300),
+            rescue_interval: Duration::from_secs(30),
+            misfire_threshold: THRESHOLD_DEFAULT,
+            timeout: None,
+            concurrency: std::thread::available_parallelism().map_or(1, usize::from),
+            batch: 100,
+            drain: Duration::from_secs(30),
+            grace: Duration::from_secs(5),
+            settle_patience: Duration::from_secs(60),
+            payload_max: PAYLOAD_MAX_DEFAULT,
+            past_tolerance: Duration::from_secs(1),
+            retention: None,
+            scheduling: true,
+            handling: true,
+            allow_empty_reconcile: false,
+        }
+    }
+}
+
+impl Options {
+    /// Refuses values that cannot work, each by name.
+    pub fn check(&self) -> Result<()> {
+        let positive = [
+            ("poll_interval", self.poll_interval),
+            ("lease_length", self.lease_length),
+            ("rescue_interval", self.rescue_interval),
+            ("settle_patience", self.settle_patience),
+        ];
+        for (name, value) in positive {
+            if value.is_zero() {
+                return Err(Error::invalid(format!("{name} is zero; give it a length such as 1s")));
+            }
+        }
+        for (name, value) in [("concurrency", self.concurrency), ("batch", self.batch), ("payload_max", self.payload_max)] {
+            if value == 0 {
+                return Err(Error::invalid(format!("{name} is 0; it must be at least 1")));
+            }
+        }
+        if self.timeout.is_some_and(|timeout| timeout.is_zero()) {
+            return Err(Error::invalid("timeout is zero, so every attempt would fail at once; leave it out for none"));
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // spec: H-10, H-11, H-24, H-39, H-78, U-24
+    #[test]
+    fn defaults_are_those_of_the_decisions() {
+        let options = Options::default();
+        assert_eq!(options.poll_interval, Duration::from_secs(1));
+        assert_eq!(options.lease_length, Duration::from_secs(5 * 60));
+        assert_eq!(options.rescue_interval, Duration::from_secs(30));
+        assert_eq!(options.misfire_threshold, Duration::from_secs(60));
+        assert_eq!(options.timeout, None);
+        assert_eq!(options.retention, None);
+        options.check().unwrap();
+    }
+
+    #[test]
+    fn values_that_cannot_work_are_refused_by_name() {
+        let error = Options { lease_length: Duration::ZERO, ..Options::default() }.check().unwrap_err();
+        assert!(error.to_string().contains("lease_length"));
+        let error = Options { concurrency: 0, ..Options::default() }.check().unwrap_err();
+        assert!(error.to_string().contains("concurrency"));
+    }
+}

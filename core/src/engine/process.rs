@@ -1,0 +1,59 @@
+//! What the services of one process share. Its identity is new at every start, so that two processes
+//! with the same configuration are two owners.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use jiff::Timestamp;
+
+use super::in_flight::InFlight;
+use super::{Options, Registry, Stop};
+use crate::clock::{Clock, StorageClock};
+use crate::event::Events;
+use crate::inspect::Inspect;
+use crate::middleware::Middleware;
+use crate::model::{ExecutionId, IdSource, MessageId, ProcessId, Terms, TransportName};
+use crate::storage::Storage;
+use crate::transport::Transport;
+
+/// Everything that is the same for all services of a process.
+pub(crate) struct Process {
+    pub(crate) id: ProcessId,
+    pub(crate) app: String,
+    pub(crate) options: Options,
+    pub(crate) clock: Arc<StorageClock>,
+    pub(crate) ids: Arc<dyn IdSource>,
+    pub(crate) events: Arc<Events>,
+    pub(crate) storage: Arc<dyn Storage>,
+    pub(crate) inspect: Arc<dyn Inspect>,
+    pub(crate) holds: bool,
+    pub(crate) transports: BTreeMap<TransportName, Arc<dyn Transport>>,
+    pub(crate) registry: Registry,
+    pub(crate) middleware: Vec<Arc<dyn Middleware>>,
+    pub(crate) default_terms: Arc<Terms>,
+    pub(crate) in_flight: Arc<InFlight>,
+    pub(crate) stop: Stop,
+}
+
+impl Process {
+    /// The present instant, corrected by the storage.
+    pub(crate) fn now(&self) -> Timestamp {
+        self.clock.now()
+    }
+
+    pub(crate) fn message_id(&self, now: Timestamp) -> MessageId {
+        MessageId::from_uuid(self.ids.next(now))
+    }
+
+    pub(crate) fn execution_id(&self, now: Timestamp) -> ExecutionId {
+        ExecutionId::from_uuid(self.ids.next(now))
+    }
+
+    /// The terms of a message: its own, else its handler's, else those of the process.
+    pub(crate) fn terms<'a>(&'a self, message: &'a crate::model::Message) -> &'a Arc<Terms> {
+        match &message.terms {
+            Some(terms) => terms,
+            None => self.registry.get(&message.topic).map_or(&self.default_terms, |registration| &registration.terms),
+        }
+    }
+}

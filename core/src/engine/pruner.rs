@@ -1,0 +1,49 @@
+//! The pruner: retention. Off unless an application asks for it, by option or by hand.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use jiff::Timestamp;
+
+use super::{Service, Turn};
+use crate::clock::{add, subtract};
+use crate::error::Result;
+use crate::event::{Event, Events};
+use crate::storage::{Prune, Storage};
+
+/// How often the pruner looks when there is nothing left to delete.
+const INTERVAL: Duration = Duration::from_secs(60 * 60);
+/// The most rows of each kind in one turn.
+const BATCH: usize = 1_000;
+
+/// Deletes finished messages and history that are older than a length of time. Dead letters stay.
+pub struct Pruner {
+    storage: Arc<dyn Storage>,
+    events: Arc<Events>,
+    retention: Duration,
+}
+
+impl Pruner {
+    /// A pruner of a storage.
+    pub fn new(storage: Arc<dyn Storage>, events: Arc<Events>, retention: Duration) -> Self {
+        Self { storage, events, retention }
+    }
+}
+
+#[async_trait]
+impl Service for Pruner {
+    fn name(&self) -> &'static str {
+        "pruner"
+    }
+
+    async fn turn(&mut self, now: Timestamp) -> Result<Turn> {
+        let prune = Prune { before: subtract(now, self.retention), limit: BATCH, dead: false };
+        let pruned = self.storage.prune(prune, now).await?;
+        if pruned.messages + pruned.executions > 0 {
+            self.events.emit(Event::HistoryPruned { messages: pruned.messages, executions: pruned.executions });
+        }
+        let full = pruned.messages.max(pruned.executions) >= BATCH as u64;
+        Ok(if full { Turn::Again } else { Turn::At(add(now, INTERVAL)) })
+    }
+}

@@ -1,0 +1,45 @@
+//! Topics and their handlers. Filled while the process is built, then only read: one lookup by name
+//! per attempt, no lock.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use crate::error::{Error, Result};
+use crate::handler::AnyHandler;
+use crate::model::{Terms, Topic};
+
+/// Which handler a topic has.
+#[derive(Default)]
+pub(crate) struct Registry {
+    registrations: HashMap<Topic, Registration>,
+}
+
+/// A handler and the terms for messages that bring none.
+#[derive(Clone)]
+pub(crate) struct Registration {
+    pub(crate) handler: Arc<dyn AnyHandler>,
+    pub(crate) terms: Arc<Terms>,
+}
+
+impl Registry {
+    /// Gives a topic its handler; a second one is a mistake.
+    pub(crate) fn insert(&mut self, topic: Topic, registration: Registration) -> Result<()> {
+        if self.registrations.contains_key(&topic) {
+            return Err(Error::conflict(format!(
+                "the topic {topic:?} has two handlers; give one of them another topic"
+            )));
+        }
+        self.registrations.insert(topic, registration);
+        Ok(())
+    }
+
+    /// The handler of a topic.
+    pub(crate) fn get(&self, topic: &Topic) -> Option<&Registration> {
+        self.registrations.get(topic)
+    }
+
+    /// Whether a topic has a handler.
+    pub(crate) fn contains(&self, topic: &Topic) -> bool {
+        self.registrations.contains_key(topic)
+    }
+}

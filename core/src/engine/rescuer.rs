@@ -1,0 +1,107 @@
+//! The rescuer: messages whose process is gone become pending again, or dead. Leases are judged by
+//! the storage's own time, never by ours, so that a node with a wrong clock frees nothing too early.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use jiff::Timestamp;
+
+use super::{Process, Service, Turn};
+use crate::clock::{add, next_tick};
+use crate::error::Result;
+use crate::event::Event;
+use crate::model::{Execution, Recording};
+use crate::policy::{Case, Judged, Verdict, rescue};
+use crate::storage::{Claimed, Reclaim, Settled, Settlement};
+
+/// How long the rescuer keeps what it took over while it decides.
+const DECIDING: Duration = Duration::from_secs(60);
+
+/// Frees messages whose owner is gone.
+pub(crate) struct Rescuer {
+    process: Arc<Process>,
+}
+
+impl Rescuer {
+    pub(crate) fn new(process: Arc<Process>) -> Self {
+        Self { process }
+    }
+
+    fn settlement(&self, claimed: &Claimed, now: Timestamp) -> (Settlement, Judged) {
+        let terms = self.process.terms(&claimed.message);
+        let judged = rescue(&Case {
+            message: &claimed.message,
+            attempt: claimed.attempt,
+            crashes: claimed.crashes,
+            snoozes: claimed.snoozes,
+            terms,
+            cancel_requested: claimed.cancel_requested,
+            now,
+        });
+        let recorded = terms.recording != Recording::None;
+        let settlement = Settlement {
+            lease: claimed.lease_ref(),
+            verdict: judged.verdict.clone(),
+            execution: recorded.then(|| self.execution(claimed, &judged, now)),
+        };
+        (settlement, judged)
+    }
+
+    fn execution(&self, claimed: &Claimed, judged: &Judged, now: Timestamp) -> Execution {
+        let message = &claimed.message;
+        Execution {
+            id: self.process.execution_id(now),
+            message: Some(message.id),
+            topic: message.topic.clone(),
+            queue: message.queue.clone(),
+            key: message.key.clone(),
+            job: message.occurrence.as_ref().map(|occurrence| occurrence.job.clone()),
+            nominal: message.occurrence.as_ref().map(|occurrence| occurrence.nominal),
+            source: message.source,
+            attempt: claimed.attempt,
+            attempts_max: self.process.terms(message).retry.attempts_max,
+            process: None,
+            due_at: claimed.due_at,
+            started_at: claimed.due_at,
+            ended_at: now,
+            ending: judged.ending,
+            note: judged.note.clone(),
+        }
+    }
+}
+
+#[async_trait]
+impl Service for Rescuer {
+    fn name(&self) -> &'static str {
+        "rescuer"
+    }
+
+    // spec: H-9
+    async fn turn(&mut self, _now: Timestamp) -> Result<Turn> {
+        let storage = &self.process.storage;
+        let now = storage.time().await?;
+        let limit = self.process.options.batch;
+        let reclaim = Reclaim { owner: self.process.id, limit, until: add(now, DECIDING) };
+        let claimed = storage.reclaim(reclaim, now).await?;
+        let more = claimed.len() == limit;
+        if !claimed.is_empty() {
+            let (settlements, judged): (Vec<_>, Vec<_>) =
+                claimed.iter().map(|claimed| self.settlement(claimed, now)).unzip();
+            let answers = storage.settle(settlements, now).await?;
+            let applied = answers.iter().filter(|answer| **answer == Settled::Applied).count();
+            if applied > 0 {
+                self.process.events.emit(Event::LeasesRescued { count: applied as u64 });
+            }
+            for ((claimed, judged), _) in
+                claimed.iter().zip(judged).zip(&answers).filter(|(_, answer)| **answer == Settled::Applied)
+            {
+                if let Verdict::Dead { reason, error } = judged.verdict {
+                    let (message, topic) = (claimed.message.id, claimed.message.topic.clone());
+                    self.process.events.emit(Event::MessageDead { message, topic, reason, error });
+                }
+            }
+        }
+        Ok(if more { Turn::Again } else { Turn::At(next_tick(now, self.process.options.rescue_interval)) })
+    }
+}

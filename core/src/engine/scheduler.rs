@@ -1,0 +1,269 @@
+//! The scheduler: due jobs into messages. Every node may try; the storage lets one win. A turn takes
+//! the jobs whose cursor is due, lets the misfire and overlap policies decide about every occurrence
+//! up to now, and writes messages, skipped executions and the new cursor in one step.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use jiff::Timestamp;
+
+use super::reconciler::Reconciler;
+use super::{Process, Service, Turn};
+use crate::clock::add;
+use crate::error::Result;
+use crate::event::Event;
+use crate::model::{
+    Body, Ending, Execution, Headers, Job, JobRecord, Message, MisfireFacts, Occurrence, Retirement,
+    SkipReason, Source, Trail,
+};
+use crate::policy::{Plan, Planned, Skip, admit, plan};
+use crate::storage::{DueJob, Fired, Firing, Line};
+
+/// How often a firing is decided again in one turn when runs overlap meanwhile.
+const ROUNDS_MAX: usize = 3;
+
+/// Turns due jobs into messages.
+pub(crate) struct Scheduler {
+    process: Arc<Process>,
+    reconciler: Reconciler,
+}
+
+impl Scheduler {
+    pub(crate) fn new(process: Arc<Process>, reconciler: Reconciler) -> Self {
+        Self { process, reconciler }
+    }
+
+    /// Fires a batch; what overlaps is decided again with the number the storage counted.
+    async fn fire(&self, mut due: Vec<DueJob>, now: Timestamp) -> Result<()> {
+        for _ in 0..ROUNDS_MAX {
+            if due.is_empty() {
+                return Ok(());
+            }
+            let decisions: Vec<Decision> = due.iter().map(|job| decide(&self.process, job, now)).collect();
+            let firings = decisions.iter().map(|decision| decision.firing.clone()).collect();
+            let answers = self.process.storage.fire(firings, now).await?;
+            let mut overlapping = Vec::new();
+            for ((job, decision), answer) in due.into_iter().zip(&decisions).zip(answers) {
+                match answer {
+                    Fired::Fired => decision.tell(&self.process),
+                    Fired::AlreadyMoved => {}
+                    Fired::Overlapping(alive) => overlapping.push(DueJob { alive, ..job }),
+                }
+            }
+            due = overlapping;
+        }
+        Ok(())
+    }
+}
+
+#[async_trait]
+impl Service for Scheduler {
+    fn name(&self) -> &'static str {
+        "scheduler"
+    }
+
+    async fn turn(&mut self, now: Timestamp) -> Result<Turn> {
+        self.reconciler.reconcile(now).await?;
+        let limit = self.process.options.batch;
+        let due = self.process.storage.due_jobs(limit, now).await?;
+        let more = due.len() == limit;
+        self.fire(due, now).await?;
+        if more {
+            return Ok(Turn::Again);
+        }
+        let next = self.process.storage.next_due(&Line::Jobs).await?;
+        Ok(next.map_or(Turn::WhenWoken, Turn::At))
+    }
+}
+
+/// What a turn decided about one job.
+struct Decision {
+    firing: Firing,
+    plan: Plan,
+    skips: Vec<Skip>,
+}
+
+/// Decides about every occurrence of a job from its cursor up to now.
+fn decide(process: &Process, due: &DueJob, now: Timestamp) -> Decision {
+    let record = &due.record;
+    let job = &record.job;
+    if record.paused.is_some() {
+        return resume(process, record, now);
+    }
+    // Due without a cursor cannot be; looking from now on decides nothing and moves it.
+    let cursor = record.cursor.unwrap_or(now);
+    let mut plan = plan(&job.schedule, cursor, &job.misfire, process.options.misfire_threshold, now);
+    let admission = admit(job.overlap, due.alive, std::mem::take(&mut plan.fire));
+    let left = job.schedule.runs_max().map_or(u64::MAX, |most| most.saturating_sub(record.runs));
+    let mut fire = admission.fire;
+    fire.truncate(usize::try_from(left).unwrap_or(usize::MAX));
+    let mut skips = std::mem::take(&mut plan.skipped);
+    skips.extend(admission.skipped.iter().map(|planned| overlapped(planned.nominal)));
+    let messages: Vec<Arc<Message>> =
+        fire.iter().map(|planned| Arc::new(fired_message(process, job, planned, now))).collect();
+
+    let mut after = record.clone();
+    after.runs += messages.len() as u64;
+    after.last_nominal = plan.last_nominal.or(record.last_nominal);
+    after.cursor = plan.cursor;
+    if let Some(schedule) = &plan.schedule {
+        after.job.schedule = schedule.clone();
+    }
+    if after.cursor.is_none() || left <= messages.len() as u64 {
+        after.cursor = None;
+        after.retired = Some(Retirement::Finished);
+    }
+    let firing = firing(record, after, messages, skipped(process, job, &skips, now), now);
+    let firing = Firing { alive_max: admission.alive_max, cancel_alive: admission.cancel_alive, ..firing };
+    Decision { firing, plan, skips }
+}
+
+/// A pause that has run out: what was due meanwhile is skipped, the next occurrence fires normally.
+fn resume(process: &Process, record: &JobRecord, now: Timestamp) -> Decision {
+    let job = &record.job;
+    let mut after = record.clone();
+    after.paused = None;
+    after.cursor = job.schedule.next(now);
+    let last = job.schedule.prev(add(now, std::time::Duration::from_nanos(1)));
+    let skips: Vec<Skip> = match (record.cursor, last) {
+        (Some(first), Some(nominal)) if first <= nominal => vec![Skip {
+            nominal,
+            first,
+            count: 1 + job.schedule.count(first, nominal, crate::policy::COUNT_MAX),
+            more: false,
+            reason: SkipReason::Paused,
+        }],
+        _ => Vec::new(),
+    };
+    if after.cursor.is_none() {
+        after.retired = Some(Retirement::Finished);
+    }
+    let firing = firing(record, after, Vec::new(), skipped(process, job, &skips, now), now);
+    Decision { firing, plan: Plan::default(), skips }
+}
+
+fn firing(
+    record: &JobRecord,
+    mut after: JobRecord,
+    messages: Vec<Arc<Message>>,
+    skipped: Vec<Execution>,
+    now: Timestamp,
+) -> Firing {
+    after.updated_at = now;
+    after.version = record.version + 1;
+    Firing {
+        job: record.job.name.clone(),
+        seen: record.version,
+        messages,
+        skipped,
+        alive_max: None,
+        cancel_alive: false,
+        after: Box::new(after),
+    }
+}
+
+fn overlapped(nominal: Timestamp) -> Skip {
+    Skip { nominal, first: nominal, count: 1, more: false, reason: SkipReason::Overlap }
+}
+
+fn fired_message(process: &Process, job: &Job, planned: &Planned, now: Timestamp) -> Message {
+    let next = job.schedule.next(planned.nominal);
+    let spread = job.spread.offset(job.name.as_str(), planned.nominal, next);
+    let due_at = if planned.misfire.is_some() { now } else { add(planned.nominal, spread) };
+    let mut message = occurrence_message(process, job, planned.nominal, planned.misfire.clone(), now);
+    message.due_at = due_at;
+    message.dedupe = Some(Occurrence::identity(&job.name, planned.nominal));
+    message
+}
+
+/// The message an occurrence becomes: due at once, with the job's terms; its body is the job's, or
+/// the occurrence itself.
+pub(crate) fn occurrence_message(
+    process: &Process,
+    job: &Job,
+    nominal: Timestamp,
+    misfire: Option<MisfireFacts>,
+    now: Timestamp,
+) -> Message {
+    let occurrence =
+        Occurrence { job: job.name.clone(), nominal, schedule: Some(job.schedule.to_string()), misfire };
+    // An occurrence always writes as JSON; an empty body would only cost the handler its payload.
+    let body = match job.body.bytes.is_empty() {
+        true => Body::json(&occurrence).unwrap_or_default(),
+        false => job.body.clone(),
+    };
+    Message {
+        id: process.message_id(now),
+        topic: job.topic.clone(),
+        queue: job.queue.clone(),
+        priority: job.priority,
+        due_at: now,
+        created_at: now,
+        source: Source::Scheduled,
+        key: None,
+        dedupe: None,
+        body,
+        headers: Headers::new(),
+        trail: Trail::default(),
+        occurrence: Some(occurrence),
+        terms: Some(job.terms.clone()),
+    }
+}
+
+/// The history of what was not run, so that every nominal time has an answer.
+fn skipped(process: &Process, job: &Job, skips: &[Skip], now: Timestamp) -> Vec<Execution> {
+    let execution = |skip: &Skip| Execution {
+        id: process.execution_id(now),
+        message: None,
+        topic: job.topic.clone(),
+        queue: job.queue.clone(),
+        key: None,
+        job: Some(job.name.clone()),
+        nominal: Some(skip.nominal),
+        source: Source::Scheduled,
+        attempt: 0,
+        attempts_max: job.terms.retry.attempts_max,
+        process: Some(process.id),
+        due_at: skip.nominal,
+        started_at: now,
+        ended_at: now,
+        ending: Ending::Skipped(skip.reason),
+        note: (skip.count > 1).then(|| {
+            let more = if skip.more { "at least " } else { "" };
+            Arc::from(format!("{more}{} occurrences from {} to {}", skip.count, skip.first, skip.nominal))
+        }),
+    };
+    skips.iter().map(execution).collect()
+}
+
+impl Decision {
+    /// Emits what was decided, once it is stored.
+    fn tell(&self, process: &Process) {
+        let record = &self.firing.after;
+        let job = &record.job.name;
+        if self.plan.missed_count > 0 {
+            process.events.emit(Event::JobMisfired {
+                job: job.clone(),
+                missed: self.plan.missed_count,
+                policy: record.job.misfire.policy_in_force(),
+                threshold: self.plan.threshold,
+                cursor: record.cursor,
+            });
+        }
+        for skip in &self.skips {
+            process.events.emit(Event::JobSkipped {
+                job: job.clone(),
+                nominal: skip.nominal,
+                count: skip.count,
+                reason: skip.reason,
+            });
+        }
+        for message in &self.firing.messages {
+            let nominal = message.occurrence.as_ref().map_or(message.due_at, |occurrence| occurrence.nominal);
+            process.events.emit(Event::JobFired { job: job.clone(), nominal, message: message.id });
+        }
+        if record.retired.is_some() {
+            process.events.emit(Event::JobRetired { job: job.clone(), reason: "finished" });
+        }
+    }
+}

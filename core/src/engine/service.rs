@@ -1,0 +1,142 @@
+//! The loop. A service does a bounded turn and says when it wants the next; one function owns
+//! sleeping, waking, error back-off and stopping for all of them, so that tests call `turn` with the
+//! time they like and nothing else in the engine ever sleeps.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use futures_util::future::select_all;
+use jiff::Timestamp;
+use tokio::sync::watch;
+
+use crate::clock::{Clock, add, next_tick};
+use crate::error::Result;
+use crate::event::{Event, Events};
+use crate::storage::Wakeup;
+
+/// When a service wants its next turn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Turn {
+    /// At once: there is more to do.
+    Again,
+    /// At an instant, or when woken before.
+    At(Timestamp),
+    /// When woken; the poll interval is the safety net.
+    WhenWoken,
+}
+
+/// A background service.
+#[async_trait]
+pub trait Service: Send {
+    /// Its name, for logs and health.
+    fn name(&self) -> &str;
+
+    /// Does a bounded amount of work as of `now`.
+    async fn turn(&mut self, now: Timestamp) -> Result<Turn>;
+}
+
+/// What the loop needs besides the service.
+pub(crate) struct Pace {
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) events: Arc<Events>,
+    pub(crate) poll_interval: Duration,
+    pub(crate) wakeups: Vec<Wakeup>,
+    pub(crate) stop: Stop,
+}
+
+/// Runs a service until it is told to stop. A turn that has begun is finished.
+pub(crate) async fn run(mut service: Box<dyn Service>, mut pace: Pace) {
+    let mut failures = 0;
+    while !pace.stop.is_requested() {
+        let now = pace.clock.now();
+        match service.turn(now).await {
+            Ok(Turn::Again) => {
+                failures = 0;
+                tokio::task::yield_now().await;
+            }
+            Ok(turn) => {
+                failures = 0;
+                let tick = next_tick(now, pace.poll_interval);
+                let until = if let Turn::At(instant) = turn { instant.min(tick) } else { tick };
+                tokio::select! {
+                    biased;
+                    () = pace.stop.requested() => {}
+                    () = any_rung(&mut pace.wakeups) => {}
+                    () = pace.clock.sleep_until(until) => {}
+                }
+            }
+            Err(error) => {
+                failures += 1;
+                let again_at = add(now, backoff(failures));
+                pace.events.emit(Event::ServiceFailed {
+                    service: service.name().to_owned(),
+                    error: error.to_string(),
+                    again_at,
+                });
+                // Rings are not listened to: a storage that fails must not be asked at every ring.
+                tokio::select! {
+                    biased;
+                    () = pace.stop.requested() => {}
+                    () = pace.clock.sleep_until(again_at) => {}
+                }
+            }
+        }
+    }
+}
+
+/// Waits for the first of several rings; for ever when there are none.
+async fn any_rung(wakeups: &mut [Wakeup]) {
+    match wakeups {
+        [] => std::future::pending().await,
+        [only] => only.rung().await,
+        several => {
+            select_all(several.iter_mut().map(|wakeup| Box::pin(wakeup.rung()))).await;
+        }
+    }
+}
+
+/// How long to wait after so many failures in a row: 100 ms, doubled each time, at most 30 s.
+pub(crate) fn backoff(failures: u32) -> Duration {
+    const FIRST: Duration = Duration::from_millis(100);
+    const LONGEST: Duration = Duration::from_secs(30);
+    FIRST.saturating_mul(1 << failures.saturating_sub(1).min(16)).min(LONGEST)
+}
+
+/// The signal that ends every loop of a process.
+#[derive(Clone, Debug)]
+pub(crate) struct Stop {
+    signal: Arc<watch::Sender<bool>>,
+}
+
+impl Stop {
+    pub(crate) fn new() -> Self {
+        Self { signal: Arc::new(watch::Sender::new(false)) }
+    }
+
+    /// Gives the signal.
+    pub(crate) fn request(&self) {
+        self.signal.send_replace(true);
+    }
+
+    pub(crate) fn is_requested(&self) -> bool {
+        *self.signal.borrow()
+    }
+
+    /// Waits for the signal. Cancel-safe.
+    pub(crate) async fn requested(&self) {
+        // Cannot fail: the sender lives in `self`.
+        let _ = self.signal.subscribe().wait_for(|requested| *requested).await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_back_off_doubles_and_is_bounded() {
+        let delays: Vec<u128> = [1, 2, 3, 9, 10, 1_000].map(|failures| backoff(failures).as_millis()).into();
+        assert_eq!(delays, [100, 200, 400, 25_600, 30_000, 30_000]);
+    }
+}

@@ -1,0 +1,304 @@
+//! Settling: what a report leads to, written down. Lease receipts go to their storage in batches,
+//! each verdict with its execution in one step; broker deliveries are acknowledged, put back, held in
+//! the storage, or rejected. Settling has its own patience and never uses the attempt's cancellation.
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use tokio::sync::mpsc;
+
+use super::attempt::due_at;
+use super::in_flight::Entered;
+use super::{Process, backoff};
+use crate::clock::{Clock, add, between};
+use crate::error::Result;
+use crate::event::Event;
+use crate::handler::Context;
+use crate::model::{
+    Ending, Execution, Message, MessageRecord, Queue, Recording, State, Terms, TransportName,
+};
+use crate::policy::{Case, Hold, Judged, Means, Report, Verdict, cannot_wait, hold, judge};
+use crate::storage::{BrokerRecord, Entry, Settled, Settlement, Storage};
+use crate::transport::{Acknowledge, Delivery, LeaseReceipt, Receipt};
+
+/// The most settlements in one call of a storage.
+const BATCH_MAX: usize = 256;
+/// The most settlements that wait; beyond it attempts wait, and with them the claims.
+const BACKLOG_MAX: usize = 4 * BATCH_MAX;
+
+/// An attempt that ended.
+pub(crate) struct Ended {
+    pub(crate) delivery: Delivery,
+    pub(crate) terms: Arc<Terms>,
+    pub(crate) context: Context,
+    pub(crate) report: Report,
+    pub(crate) entered: Entered,
+}
+
+/// Takes ended attempts and settles them.
+#[derive(Clone)]
+pub(crate) struct Settler {
+    process: Arc<Process>,
+    backlog: mpsc::Sender<Waiting>,
+    transport: Option<TransportName>,
+}
+
+/// A settlement on its way to its storage.
+struct Waiting {
+    settlement: Settlement,
+    storage: Arc<dyn Storage>,
+    context: Context,
+    _entered: Entered,
+}
+
+impl Settler {
+    /// A settler and the loop that does the writing; the loop ends when every settler is gone.
+    pub(crate) fn new(process: Arc<Process>) -> (Self, impl Future<Output = ()> + Send + 'static) {
+        let (backlog, waiting) = mpsc::channel(BACKLOG_MAX);
+        let writer = write(process.clone(), waiting);
+        (Self { process, backlog, transport: None }, writer)
+    }
+
+    /// The same for deliveries of a transport.
+    pub(crate) fn of(&self, transport: TransportName) -> Self {
+        Self { transport: Some(transport), ..self.clone() }
+    }
+
+    /// Settles one attempt. Waits only when the backlog is full.
+    pub(crate) async fn settle(&self, ended: Ended) {
+        let now = self.process.now();
+        let Ended { delivery, terms, context, report, entered } = ended;
+        let judged = judge(&case(&delivery, &terms, now), report);
+        let execution = execution(&self.process, &delivery, &context, &judged, now);
+        tell(&self.process, &context, &judged, now);
+        let recorded = match terms.recording {
+            Recording::All => true,
+            Recording::Failures => judged.ending.is_failure(),
+            Recording::None => false,
+        };
+        let Delivery { message, receipt, .. } = delivery;
+        match receipt {
+            Receipt::Lease(receipt) => {
+                let LeaseReceipt { claimed, storage } = *receipt;
+                let settlement = Settlement {
+                    lease: claimed.lease_ref(),
+                    verdict: judged.verdict,
+                    execution: recorded.then_some(execution),
+                };
+                // Fails only when the writer is gone, which is when the process has ended; the lease
+                // then expires and the rescuer takes over.
+                let _ = self.backlog.send(Waiting { settlement, storage, context, _entered: entered }).await;
+            }
+            Receipt::Broker(receipt) => {
+                let broker = Broker { process: &self.process, transport: self.transport.as_ref(), message };
+                if let Err(error) = broker.settle(receipt, &judged, execution, now).await {
+                    // Unsettled means redelivered: the broker still has it.
+                    self.process.events.emit(Event::ServiceFailed {
+                        service: "settle".to_owned(),
+                        error: error.to_string(),
+                        again_at: now,
+                    });
+                }
+            }
+        }
+    }
+}
+
+fn case<'a>(delivery: &'a Delivery, terms: &'a Terms, now: Timestamp) -> Case<'a> {
+    let (crashes, snoozes, cancel_requested) = match &delivery.receipt {
+        Receipt::Lease(receipt) => {
+            (receipt.claimed.crashes, receipt.claimed.snoozes, receipt.claimed.cancel_requested)
+        }
+        Receipt::Broker(_) => (0, 0, false),
+    };
+    Case { message: &delivery.message, attempt: delivery.attempt, crashes, snoozes, terms, cancel_requested, now }
+}
+
+/// The record of an attempt.
+fn execution(process: &Process, delivery: &Delivery, context: &Context, judged: &Judged, now: Timestamp) -> Execution {
+    let message = &delivery.message;
+    Execution {
+        id: context.execution_id(),
+        message: Some(message.id),
+        topic: message.topic.clone(),
+        queue: message.queue.clone(),
+        key: message.key.clone(),
+        job: context.job().cloned(),
+        nominal: context.nominal(),
+        source: message.source,
+        attempt: delivery.attempt,
+        attempts_max: context.attempts_max(),
+        process: Some(process.id),
+        due_at: due_at(delivery),
+        started_at: context.started_at(),
+        ended_at: now,
+        ending: judged.ending,
+        note: judged.note.clone(),
+    }
+}
+
+/// Emits what an attempt came to.
+fn tell(process: &Process, context: &Context, judged: &Judged, now: Timestamp) {
+    let (message, execution, topic) = (context.message_id(), context.execution_id(), context.topic().clone());
+    let attempt = context.attempt();
+    let again_at = if let Verdict::Again { due_at, .. } = judged.verdict { Some(due_at) } else { None };
+    process.events.emit(match judged.ending {
+        Ending::Succeeded => {
+            Event::AttemptSucceeded { message, execution, topic, took: between(context.started_at(), now) }
+        }
+        Ending::TimedOut => Event::AttemptTimedOut { message, execution, topic, attempt, again_at },
+        ending if ending.is_failure() => Event::AttemptFailed {
+            message,
+            execution,
+            topic,
+            attempt,
+            ending: ending.as_str(),
+            error: judged.note.clone(),
+            again_at,
+        },
+        ending => Event::AttemptYielded { message, execution, topic, ending: ending.as_str() },
+    });
+}
+
+/// Writes settlements in batches until every settler is gone.
+async fn write(process: Arc<Process>, mut waiting: mpsc::Receiver<Waiting>) {
+    let mut batch = Vec::with_capacity(BATCH_MAX);
+    while waiting.recv_many(&mut batch, BATCH_MAX).await > 0 {
+        // Nearly always one storage; a stored transport may bring its own.
+        while let Some(first) = batch.first() {
+            let storage = first.storage.clone();
+            let (same, others) = batch.drain(..).partition(|waiting| Arc::ptr_eq(&waiting.storage, &storage));
+            batch = others;
+            write_batch(&process, &*storage, same).await;
+        }
+    }
+}
+
+/// Tries until the storage answers or patience ends; a cancel that was asked for is decided again.
+async fn write_batch(process: &Process, storage: &dyn Storage, mut batch: Vec<Waiting>) {
+    let give_up_at = add(process.now(), process.options.settle_patience);
+    let mut failures = 0;
+    while !batch.is_empty() {
+        let now = process.now();
+        let settlements = batch.iter().map(|waiting| waiting.settlement.clone()).collect();
+        match storage.settle(settlements, now).await {
+            Ok(answers) => batch = answered(process, batch, &answers),
+            Err(_) if now >= give_up_at => {
+                // The leases run out and the rescuer decides; nothing is lost, at most run again.
+                for waiting in &batch {
+                    lost(process, &waiting.context);
+                }
+                return;
+            }
+            Err(error) => {
+                failures += 1;
+                let again_at = add(now, backoff(failures));
+                process.events.emit(Event::ServiceFailed { service: "settle".to_owned(), error: error.to_string(), again_at });
+                process.clock.sleep_until(again_at).await;
+            }
+        }
+    }
+}
+
+/// What is left to settle after the storage answered.
+fn answered(process: &Process, batch: Vec<Waiting>, answers: &[Settled]) -> Vec<Waiting> {
+    let mut left = Vec::new();
+    for (mut waiting, answer) in batch.into_iter().zip(answers) {
+        match answer {
+            Settled::Applied => applied(process, &waiting),
+            Settled::Lost => lost(process, &waiting.context),
+            Settled::CancelRequested => {
+                waiting.settlement.verdict = Verdict::Cancelled;
+                if let Some(execution) = &mut waiting.settlement.execution {
+                    execution.ending = Ending::Cancelled;
+                }
+                left.push(waiting);
+            }
+        }
+    }
+    left
+}
+
+fn applied(process: &Process, waiting: &Waiting) {
+    if let Verdict::Dead { reason, error } = &waiting.settlement.verdict {
+        process.events.emit(Event::MessageDead {
+            message: waiting.context.message_id(),
+            topic: waiting.context.topic().clone(),
+            reason: *reason,
+            error: error.clone(),
+        });
+    }
+}
+
+fn lost(process: &Process, context: &Context) {
+    process.events.emit(Event::LeaseLost { message: context.message_id(), topic: context.topic().clone() });
+}
+
+/// Settles a delivery of a broker.
+struct Broker<'a> {
+    process: &'a Process,
+    transport: Option<&'a TransportName>,
+    message: Arc<Message>,
+}
+
+impl Broker<'_> {
+    async fn settle(&self, receipt: Box<dyn Acknowledge>, judged: &Judged, execution: Execution, now: Timestamp) -> Result<()> {
+        match &judged.verdict {
+            Verdict::Done | Verdict::Cancelled => {
+                self.record(execution, None, now).await?;
+                receipt.ack().await
+            }
+            Verdict::Again { due_at, attempt, .. } => {
+                self.record(execution, None, now).await?;
+                self.again(receipt, *due_at, *attempt, now).await
+            }
+            Verdict::Dead { reason, error } => {
+                let mut letter = MessageRecord::new(self.message.clone());
+                letter.state = State::Dead;
+                letter.attempt = execution.attempt;
+                letter.dead = Some(*reason);
+                letter.error.clone_from(error);
+                letter.ended_at = Some(now);
+                self.record(execution, Some(Box::new(letter)), now).await?;
+                self.process.events.emit(Event::MessageDead {
+                    message: self.message.id,
+                    topic: self.message.topic.clone(),
+                    reason: *reason,
+                    error: error.clone(),
+                });
+                receipt.reject(reason.as_str()).await
+            }
+        }
+    }
+
+    async fn record(&self, execution: Execution, dead: Option<Box<MessageRecord>>, now: Timestamp) -> Result<()> {
+        self.process.storage.record(vec![BrokerRecord { execution, dead }], now).await
+    }
+
+    /// Puts it back by the broker where that reaches, else stores it first and acknowledges then.
+    async fn again(&self, receipt: Box<dyn Acknowledge>, due_at: Timestamp, attempt: u32, now: Timestamp) -> Result<()> {
+        let Some((name, transport)) =
+            self.transport.and_then(|name| self.process.transports.get_key_value(name))
+        else {
+            return receipt.requeue(between(now, due_at)).await;
+        };
+        let (wanted, native) = (between(now, due_at), transport.capabilities().requeue_delay);
+        match hold(wanted, Means { native, storage: self.process.holds, prefer_storage: false }) {
+            Hold::Send => receipt.requeue(std::time::Duration::ZERO).await,
+            Hold::SendDelayed(delay) => receipt.requeue(delay).await,
+            Hold::Keep(_) => {
+                let mut held = (*self.message).clone();
+                held.queue = Queue::of_relay(name);
+                held.due_at = due_at;
+                held.headers.insert(ATTEMPT_HEADER, attempt.to_string())?;
+                self.process.storage.enqueue(vec![Entry { message: Arc::new(held), replace: true }], now).await?;
+                self.process.events.emit(Event::MessageHeld { message: self.message.id, transport: name.clone(), due_at });
+                receipt.ack().await
+            }
+            Hold::Refuse => Err(cannot_wait(self.message.id, wanted, native)),
+        }
+    }
+}
+
+/// Carries the attempts spent across a hold, for transports that do not count themselves.
+pub(crate) const ATTEMPT_HEADER: &str = "punctual-attempt";

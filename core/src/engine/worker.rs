@@ -1,0 +1,179 @@
+//! The worker: deliveries into attempts, as many at once as there are slots. It claims only what can
+//! start now, and it never waits for a whole batch: each attempt is its own task.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use jiff::Timestamp;
+
+use super::attempt::{attempt, context};
+use super::in_flight::{Slot, Slots};
+use super::settle::Ended;
+use super::{Process, Service, Settler, Turn, backoff};
+use crate::clock::{Clock, add};
+use crate::error::Result;
+use crate::event::Event;
+use crate::model::Queue;
+use crate::storage::{Claim, Claimed, Line, Wakeup};
+use crate::transport::{Consumer, Delivery, LeaseReceipt, Receipt};
+
+/// The most messages in one claim.
+const CLAIM_MAX: usize = 256;
+
+/// Claims from one queue of the storage.
+pub(crate) struct QueueWorker {
+    process: Arc<Process>,
+    settler: Settler,
+    queue: Queue,
+    name: String,
+    slots: Arc<Slots>,
+}
+
+impl QueueWorker {
+    pub(crate) fn new(process: Arc<Process>, settler: Settler, queue: Queue, concurrency: usize) -> Self {
+        Self { process, settler, name: format!("worker of {queue}"), queue, slots: Slots::new(concurrency) }
+    }
+
+    /// What it listens to: new work in its queue, and slots that became free.
+    pub(crate) fn wakeups(&self) -> Vec<Wakeup> {
+        vec![self.process.storage.wakeup(&Line::Queue(self.queue.clone())), self.slots.wakeup()]
+    }
+
+    fn start(&self, claimed: Claimed) {
+        let receipt = LeaseReceipt { storage: self.process.storage.clone(), claimed };
+        let delivery = Delivery {
+            message: receipt.claimed.message.clone(),
+            attempt: receipt.claimed.attempt,
+            poison: None,
+            receipt: Receipt::Lease(Box::new(receipt)),
+        };
+        start(&self.process, &self.settler, delivery, self.slots.take());
+    }
+}
+
+#[async_trait]
+impl Service for QueueWorker {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    async fn turn(&mut self, now: Timestamp) -> Result<Turn> {
+        let limit = self.slots.free().min(CLAIM_MAX);
+        if limit == 0 {
+            self.slots.starve();
+            return Ok(Turn::WhenWoken);
+        }
+        let claim = Claim {
+            queue: self.queue.clone(),
+            owner: self.process.id,
+            limit,
+            until: add(now, self.process.options.lease_length),
+        };
+        let claimed = self.process.storage.claim(claim, now).await?;
+        let more = claimed.len() == limit;
+        for one in claimed {
+            self.start(one);
+        }
+        if more {
+            return Ok(Turn::Again);
+        }
+        let next = self.process.storage.next_due(&Line::Queue(self.queue.clone())).await?;
+        Ok(next.map_or(Turn::WhenWoken, Turn::At))
+    }
+}
+
+/// Starts an attempt in its own task. It is counted in before the task exists, so that shutdown and
+/// the pulse see it from the first moment.
+fn start(process: &Arc<Process>, settler: &Settler, delivery: Delivery, slot: Slot) {
+    let now = process.now();
+    let terms = process.terms(&delivery.message).clone();
+    let context = context(process, &delivery, &terms, now);
+    let lease = match &delivery.receipt {
+        Receipt::Lease(receipt) => Some(receipt.claimed.lease_ref()),
+        Receipt::Broker(_) => None,
+    };
+    let entered = process.in_flight.enter(lease, &context);
+    let (process, settler) = (process.clone(), settler.clone());
+    tokio::spawn(async move {
+        let report = attempt(&process, &delivery, &terms, &context).await;
+        drop(slot);
+        match report {
+            Some(report) => settler.settle(Ended { delivery, terms, context, report, entered }).await,
+            None => process.events.emit(Event::LeaseLost {
+                message: context.message_id(),
+                topic: context.topic().clone(),
+            }),
+        }
+    });
+}
+
+/// Receives one subscription of a transport. Paced by deliveries, not by turns.
+pub(crate) struct SubscriptionWorker {
+    process: Arc<Process>,
+    settler: Settler,
+    consumer: Box<dyn Consumer>,
+    name: String,
+    slots: Arc<Slots>,
+}
+
+impl SubscriptionWorker {
+    pub(crate) fn new(
+        process: Arc<Process>,
+        settler: Settler,
+        consumer: Box<dyn Consumer>,
+        name: String,
+        concurrency: usize,
+    ) -> Self {
+        Self { process, settler, consumer, name, slots: Slots::new(concurrency) }
+    }
+
+    /// Receives until the process stops, then hands back what was not started.
+    pub(crate) async fn run(mut self) {
+        let mut failures = 0;
+        let mut freed = self.slots.wakeup();
+        while !self.process.stop.is_requested() {
+            let limit = self.slots.free();
+            if limit == 0 {
+                self.slots.starve();
+                tokio::select! {
+                    biased;
+                    () = self.process.stop.requested() => {}
+                    () = freed.rung() => {}
+                }
+                continue;
+            }
+            let received = tokio::select! {
+                biased;
+                () = self.process.stop.requested() => break,
+                received = self.consumer.receive(limit) => received,
+            };
+            match received {
+                Ok(deliveries) => {
+                    failures = 0;
+                    for delivery in deliveries {
+                        start(&self.process, &self.settler, delivery, self.slots.take());
+                    }
+                }
+                Err(error) => {
+                    failures += 1;
+                    rest(&self.process, &self.name, failures, &error.to_string()).await;
+                }
+            }
+        }
+        let until = add(self.process.now(), self.process.options.grace);
+        if let Err(error) = self.consumer.close(until).await {
+            self.process.events.emit(Event::ServiceFailed { service: self.name, error: error.to_string(), again_at: until });
+        }
+    }
+}
+
+/// Waits after a failure to receive, or until the process stops.
+async fn rest(process: &Process, service: &str, failures: u32, error: &str) {
+    let again_at = add(process.now(), backoff(failures));
+    process.events.emit(Event::ServiceFailed { service: service.to_owned(), error: error.to_owned(), again_at });
+    tokio::select! {
+        biased;
+        () = process.stop.requested() => {}
+        () = process.clock.sleep_until(again_at) => {}
+    }
+}

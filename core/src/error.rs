@@ -1,0 +1,168 @@
+//! The one error of Punctual: what kind, which operation, which facts, and whether trying again can
+//! help. Lost leases, duplicates and occurrences that another node fired are *answers*, not errors,
+//! and never appear here.
+
+use std::error::Error as StdError;
+use std::fmt;
+
+/// The result of everything in Punctual that can fail.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// What went wrong, in the few kinds a caller can act on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum ErrorKind {
+    /// The caller gave a value that can never work.
+    Invalid,
+    /// The named thing does not exist.
+    NotFound,
+    /// The named thing exists already, or is in a state that does not allow this.
+    Conflict,
+    /// The back-end cannot do this, and said so in its capabilities.
+    Unsupported,
+    /// The back-end cannot be reached or refused for now.
+    Unavailable,
+    /// Stored data could not be read back.
+    Corrupt,
+    /// A defect of Punctual itself.
+    Internal,
+}
+
+impl ErrorKind {
+    /// The kind in one lower-case word, stable for logs and APIs.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Invalid => "invalid",
+            Self::NotFound => "not found",
+            Self::Conflict => "conflict",
+            Self::Unsupported => "unsupported",
+            Self::Unavailable => "unavailable",
+            Self::Corrupt => "corrupt",
+            Self::Internal => "internal",
+        }
+    }
+}
+
+/// An error with its kind, the sentence for people, a few facts, and its source.
+///
+/// The sentence is lower case, names the offending value and the way out.
+#[derive(Debug)]
+pub struct Error {
+    kind: ErrorKind,
+    message: String,
+    operation: Option<&'static str>,
+    facts: Vec<(&'static str, String)>,
+    source: Option<Box<dyn StdError + Send + Sync>>,
+}
+
+impl Error {
+    /// An error of a kind with its sentence.
+    pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
+        Self { kind, message: message.into(), operation: None, facts: Vec::new(), source: None }
+    }
+
+    /// A value that can never work.
+    pub fn invalid(message: impl Into<String>) -> Self {
+        Self::new(ErrorKind::Invalid, message)
+    }
+
+    /// A name that leads nowhere.
+    pub fn not_found(message: impl Into<String>) -> Self {
+        Self::new(ErrorKind::NotFound, message)
+    }
+
+    /// A clash with what is there.
+    pub fn conflict(message: impl Into<String>) -> Self {
+        Self::new(ErrorKind::Conflict, message)
+    }
+
+    /// Something the back-end declared it cannot do.
+    pub fn unsupported(message: impl Into<String>) -> Self {
+        Self::new(ErrorKind::Unsupported, message)
+    }
+
+    /// A back-end that is out of reach for now.
+    pub fn unavailable(message: impl Into<String>) -> Self {
+        Self::new(ErrorKind::Unavailable, message)
+    }
+
+    /// A defect of Punctual itself.
+    pub fn internal(message: impl Into<String>) -> Self {
+        Self::new(ErrorKind::Internal, message)
+    }
+
+    /// Names the operation that failed.
+    pub fn during(mut self, operation: &'static str) -> Self {
+        self.operation = Some(operation);
+        self
+    }
+
+    /// Adds a fact, such as the id of the message concerned.
+    pub fn with(mut self, name: &'static str, value: impl fmt::Display) -> Self {
+        self.facts.push((name, value.to_string()));
+        self
+    }
+
+    /// Keeps the error underneath.
+    pub fn caused_by(mut self, source: impl Into<Box<dyn StdError + Send + Sync>>) -> Self {
+        self.source = Some(source.into());
+        self
+    }
+
+    /// What kind of error this is.
+    pub fn kind(&self) -> ErrorKind {
+        self.kind
+    }
+
+    /// Whether the same call may succeed later without any change.
+    pub fn is_temporary(&self) -> bool {
+        self.kind == ErrorKind::Unavailable
+    }
+
+    /// The facts that were added, in order.
+    pub fn facts(&self) -> &[(&'static str, String)] {
+        &self.facts
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(operation) = self.operation {
+            write!(f, "{operation}: ")?;
+        }
+        f.write_str(&self.message)?;
+        for (index, (name, value)) in self.facts.iter().enumerate() {
+            let open = if index == 0 { " (" } else { ", " };
+            write!(f, "{open}{name}: {value}")?;
+        }
+        if !self.facts.is_empty() {
+            f.write_str(")")?;
+        }
+        Ok(())
+    }
+}
+
+impl StdError for Error {
+    fn source(&self) -> Option<&(dyn StdError + 'static)> {
+        self.source.as_ref().map(|source| &**source as &(dyn StdError + 'static))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shows_operation_sentence_and_facts_on_one_line() {
+        let error = Error::unavailable("the storage did not answer")
+            .during("settle")
+            .with("message", 7)
+            .with("queue", "default");
+        assert_eq!(
+            error.to_string(),
+            "settle: the storage did not answer (message: 7, queue: default)"
+        );
+        assert!(error.is_temporary());
+        assert!(!Error::invalid("no").is_temporary());
+    }
+}

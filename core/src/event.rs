@@ -1,0 +1,418 @@
+//! Every event the system emits, in one list. Each is one tracing record with stable field names,
+//! one counter and one item on the live stream; `docs/guide/events.md` is rendered from the list.
+
+use std::fmt::Write as _;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use jiff::Timestamp;
+use tokio::sync::broadcast;
+
+use crate::model::{
+    DeadReason, ExecutionId, JobName, MessageId, Phase, ProcessId, Queue, SkipReason, Topic, TransportName,
+};
+use crate::policy::MisfirePolicy;
+
+/// What the documents say about an event.
+#[derive(Clone, Copy, Debug)]
+pub struct EventInfo {
+    /// The stable name.
+    pub name: &'static str,
+    /// The level of its log record.
+    pub level: &'static str,
+    /// The names of its fields.
+    pub fields: &'static [&'static str],
+    /// When it happens.
+    pub meaning: &'static str,
+}
+
+macro_rules! events {
+    ($($(#[doc = $meaning:literal])+ $variant:ident, $name:literal, $level:ident { $($(#[doc = $about:literal])+ $field:ident: $type:ty),* $(,)? })*) => {
+        /// Something that happened.
+        #[derive(Clone, Debug)]
+        #[non_exhaustive]
+        pub enum Event {
+            $($(#[doc = $meaning])+ $variant { $($(#[doc = $about])+ $field: $type),* },)*
+        }
+
+        impl Event {
+            /// Every event there is.
+            pub const LIST: &'static [EventInfo] = &[
+                $(EventInfo { name: $name, level: stringify!($level), fields: &[$(stringify!($field)),*], meaning: concat!($($meaning),+) }),*
+            ];
+
+            /// The stable name.
+            pub fn name(&self) -> &'static str {
+                match self { $(Self::$variant { .. } => $name,)* }
+            }
+
+            fn log(&self) {
+                match self {
+                    $(Self::$variant { $($field),* } => {
+                        tracing::event!(target: "punctual", tracing::Level::$level, event = $name, $($field = ?$field),*);
+                    })*
+                }
+            }
+
+            fn index(&self) -> usize {
+                #[allow(non_camel_case_types, clippy::enum_variant_names)]
+                enum Place { $($variant),* }
+                match self { $(Self::$variant { .. } => Place::$variant as usize,)* }
+            }
+        }
+    };
+}
+
+events! {
+    /// A storage accepted a message.
+    MessageEnqueued, "message.enqueued", DEBUG {
+        /// The message.
+        message: MessageId,
+        /// Its topic.
+        topic: Topic,
+        /// Its queue.
+        queue: Queue,
+        /// When it is due.
+        due_at: Timestamp,
+    }
+    /// A message was not stored because another one is alive under its deduplication key.
+    MessageDuplicate, "message.duplicate", INFO {
+        /// The message that was not stored.
+        message: MessageId,
+        /// The one that is alive.
+        alive: MessageId,
+        /// Their topic.
+        topic: Topic,
+    }
+    /// A message waits in the storage because its transport cannot delay it.
+    MessageHeld, "message.held", DEBUG {
+        /// The message.
+        message: MessageId,
+        /// The transport it is bound for.
+        transport: TransportName,
+        /// When it is due.
+        due_at: Timestamp,
+    }
+    /// A message was handed to a transport.
+    MessageRelayed, "message.relayed", DEBUG {
+        /// The message.
+        message: MessageId,
+        /// The transport.
+        transport: TransportName,
+    }
+    /// A message was given up and is kept as a dead letter.
+    MessageDead, "message.dead", ERROR {
+        /// The message.
+        message: MessageId,
+        /// Its topic.
+        topic: Topic,
+        /// Why.
+        reason: DeadReason,
+        /// The last failure.
+        error: Option<Arc<str>>,
+    }
+    /// An operator changed a message.
+    MessageCommanded, "message.commanded", INFO {
+        /// The message.
+        message: MessageId,
+        /// What was done.
+        command: &'static str,
+    }
+    /// A handler is about to be called.
+    AttemptStarted, "attempt.started", DEBUG {
+        /// The message.
+        message: MessageId,
+        /// The attempt's own id.
+        execution: ExecutionId,
+        /// The topic.
+        topic: Topic,
+        /// The job, when there is one.
+        job: Option<JobName>,
+        /// Which attempt this is.
+        attempt: u32,
+        /// How long after its due time.
+        late: Duration,
+    }
+    /// A handler was done.
+    AttemptSucceeded, "attempt.succeeded", DEBUG {
+        /// The message.
+        message: MessageId,
+        /// The attempt's own id.
+        execution: ExecutionId,
+        /// The topic.
+        topic: Topic,
+        /// How long it took.
+        took: Duration,
+    }
+    /// An attempt failed: an error, a panic, no handler, or an unreadable body.
+    AttemptFailed, "attempt.failed", WARN {
+        /// The message.
+        message: MessageId,
+        /// The attempt's own id.
+        execution: ExecutionId,
+        /// The topic.
+        topic: Topic,
+        /// Which attempt this was.
+        attempt: u32,
+        /// How it ended.
+        ending: &'static str,
+        /// What went wrong.
+        error: Option<Arc<str>>,
+        /// When it is tried again; none when it is not.
+        again_at: Option<Timestamp>,
+    }
+    /// An attempt took longer than it may.
+    AttemptTimedOut, "attempt.timed_out", ERROR {
+        /// The message.
+        message: MessageId,
+        /// The attempt's own id.
+        execution: ExecutionId,
+        /// The topic.
+        topic: Topic,
+        /// Which attempt this was.
+        attempt: u32,
+        /// When it is tried again; none when it is not.
+        again_at: Option<Timestamp>,
+    }
+    /// An attempt ended without success or failure: snoozed, cancelled, or given back at shutdown.
+    AttemptYielded, "attempt.yielded", INFO {
+        /// The message.
+        message: MessageId,
+        /// The attempt's own id.
+        execution: ExecutionId,
+        /// The topic.
+        topic: Topic,
+        /// How it ended.
+        ending: &'static str,
+    }
+    /// A handler said how far it is.
+    AttemptProgressed, "attempt.progressed", DEBUG {
+        /// The message.
+        message: MessageId,
+        /// The attempt's own id.
+        execution: ExecutionId,
+        /// The note.
+        note: Arc<str>,
+    }
+    /// A process found that a message is no longer its own; its handler is cancelled and writes nothing.
+    LeaseLost, "lease.lost", WARN {
+        /// The message.
+        message: MessageId,
+        /// The topic.
+        topic: Topic,
+    }
+    /// Messages of lost processes were freed.
+    LeasesRescued, "leases.rescued", WARN {
+        /// How many.
+        count: u64,
+    }
+    /// A job was declared for the first time, changed or came back.
+    JobDeclared, "job.declared", INFO {
+        /// The job.
+        job: JobName,
+        /// Created or changed.
+        change: &'static str,
+        /// The next occurrence.
+        cursor: Option<Timestamp>,
+    }
+    /// An occurrence became a message.
+    JobFired, "job.fired", DEBUG {
+        /// The job.
+        job: JobName,
+        /// The instant on its schedule.
+        nominal: Timestamp,
+        /// The message.
+        message: MessageId,
+    }
+    /// Occurrences were missed, and the policy decided about them.
+    JobMisfired, "job.misfired", WARN {
+        /// The job.
+        job: JobName,
+        /// How many were missed.
+        missed: u64,
+        /// The policy that decided.
+        policy: MisfirePolicy,
+        /// Later than this was a misfire.
+        threshold: Duration,
+        /// The next occurrence.
+        cursor: Option<Timestamp>,
+    }
+    /// Occurrences were not run.
+    JobSkipped, "job.skipped", INFO {
+        /// The job.
+        job: JobName,
+        /// The newest of them.
+        nominal: Timestamp,
+        /// How many.
+        count: u64,
+        /// Why.
+        reason: SkipReason,
+    }
+    /// A job was paused, resumed, moved or overridden.
+    JobSteered, "job.steered", INFO {
+        /// The job.
+        job: JobName,
+        /// What was done.
+        change: &'static str,
+    }
+    /// A job fires no more.
+    JobRetired, "job.retired", INFO {
+        /// The job.
+        job: JobName,
+        /// Why.
+        reason: &'static str,
+    }
+    /// A job was not declared because its name belongs to another application.
+    JobForeign, "job.foreign", ERROR {
+        /// The job.
+        job: JobName,
+        /// The application it belongs to.
+        owner: String,
+    }
+    /// A schedule from the configuration cannot be read; the declared one is used.
+    JobConfigurationInvalid, "job.configuration_invalid", ERROR {
+        /// The job.
+        job: JobName,
+        /// The text that was configured.
+        text: String,
+        /// What is wrong with it.
+        error: String,
+    }
+    /// Old messages and executions were deleted.
+    HistoryPruned, "history.pruned", INFO {
+        /// How many messages.
+        messages: u64,
+        /// How many executions.
+        executions: u64,
+    }
+    /// A background service could not do its turn and tries again later.
+    ServiceFailed, "service.failed", ERROR {
+        /// The service.
+        service: String,
+        /// What went wrong.
+        error: String,
+        /// When it tries again.
+        again_at: Timestamp,
+    }
+    /// Our clock was more than a second away from the storage's.
+    ClockCorrected, "clock.corrected", WARN {
+        /// By how much the storage is ahead, in milliseconds; negative when it is behind.
+        ahead_ms: i64,
+    }
+    /// A process began.
+    ProcessStarted, "process.started", INFO {
+        /// The process.
+        process: ProcessId,
+    }
+    /// A process takes no new work.
+    ProcessStopping, "process.stopping", INFO {
+        /// The process.
+        process: ProcessId,
+        /// How many attempts still run.
+        running: usize,
+    }
+    /// A process ended.
+    ProcessStopped, "process.stopped", INFO {
+        /// The process.
+        process: ProcessId,
+        /// How many attempts were given back.
+        released: usize,
+    }
+}
+
+/// How many events a slow listener may be behind before it misses some.
+const STREAM_BUFFER: usize = 4_096;
+
+/// Where events go: the log, the counters, and whoever listens.
+#[derive(Debug)]
+pub struct Events {
+    counters: Vec<AtomicU64>,
+    stream: broadcast::Sender<Arc<Event>>,
+}
+
+impl Default for Events {
+    fn default() -> Self {
+        Self {
+            counters: Event::LIST.iter().map(|_| AtomicU64::new(0)).collect(),
+            stream: broadcast::Sender::new(STREAM_BUFFER),
+        }
+    }
+}
+
+impl Events {
+    /// Lets everybody know. Costs a counter and two checks when nobody listens.
+    pub fn emit(&self, event: Event) {
+        if let Some(counter) = self.counters.get(event.index()) {
+            counter.fetch_add(1, Ordering::Relaxed);
+        }
+        event.log();
+        if self.stream.receiver_count() > 0 {
+            // Fails only when the last listener left meanwhile.
+            let _ = self.stream.send(Arc::new(event));
+        }
+    }
+
+    /// The events from now on. A listener that is too slow is told how many it missed.
+    pub fn listen(&self) -> broadcast::Receiver<Arc<Event>> {
+        self.stream.subscribe()
+    }
+
+    /// How often each event happened in this process.
+    pub fn counts(&self) -> impl Iterator<Item = (&'static str, u64)> + '_ {
+        Event::LIST.iter().zip(&self.counters).map(|(info, count)| (info.name, count.load(Ordering::Relaxed)))
+    }
+
+    /// How often one event happened in this process.
+    pub fn count(&self, name: &str) -> u64 {
+        self.counts().find(|(of, _)| *of == name).map_or(0, |(_, count)| count)
+    }
+}
+
+/// The text of `docs/guide/events.md`.
+pub fn render_events() -> String {
+    let mut text = String::from(
+        "# Events\n\nRendered from `core/src/event.rs` by `cargo xtask generate`; do not edit.\n\n\
+         Each event is one `tracing` record under the target `punctual` with the field `event`, one\n\
+         counter, and one item of `Punctual::events().listen()`.\n\n\
+         | event | level | fields | when |\n|---|---|---|---|\n",
+    );
+    for info in Event::LIST {
+        let fields: Vec<String> = info.fields.iter().map(|field| format!("`{field}`")).collect();
+        let _ = writeln!(text, "| `{}` | {} | {} | {} |", info.name, info.level.to_lowercase(), fields.join(", "), info.meaning.trim());
+    }
+    text.push_str("\nPhases that appear in lists: ");
+    let phases: Vec<&str> = Phase::ALL.iter().map(|(phase, _)| phase.as_str()).collect();
+    text.push_str(&phases.join(", "));
+    text.push_str(".\n");
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_unique_and_counted() {
+        let mut names: Vec<_> = Event::LIST.iter().map(|info| info.name).collect();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), Event::LIST.len());
+        let events = Events::default();
+        events.emit(Event::LeasesRescued { count: 3 });
+        assert_eq!(events.count("leases.rescued"), 1);
+        assert_eq!(events.count("message.dead"), 0);
+    }
+
+    // spec: C-4
+    #[test]
+    fn listeners_hear_what_happens_after_they_came() {
+        let events = Events::default();
+        events.emit(Event::LeasesRescued { count: 1 });
+        let mut listener = events.listen();
+        events.emit(Event::LeasesRescued { count: 2 });
+        let heard = listener.try_recv().unwrap();
+        assert!(matches!(*heard, Event::LeasesRescued { count: 2 }));
+        assert!(listener.try_recv().is_err());
+    }
+}

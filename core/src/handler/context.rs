@@ -1,0 +1,178 @@
+//! What a handler may know and do besides its payload.
+
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use jiff::Timestamp;
+
+use super::{Cancellation, Cause};
+use crate::client::Publisher;
+use crate::event::{Event, Events};
+use crate::model::{
+    ExecutionId, Headers, JobName, Key, Message, MessageId, MisfireFacts, Occurrence, Source, Topic, Trail,
+};
+
+/// What a handler may know and do. Cheap to clone.
+#[derive(Clone)]
+pub struct Context {
+    parts: Arc<ContextParts>,
+}
+
+/// What the engine knows when an attempt begins.
+pub(crate) struct ContextParts {
+    pub(crate) message: Arc<Message>,
+    pub(crate) execution: ExecutionId,
+    pub(crate) attempt: u32,
+    pub(crate) attempts_max: Option<u32>,
+    pub(crate) started_at: Timestamp,
+    pub(crate) lease_until: Mutex<Option<Timestamp>>,
+    pub(crate) cancellation: Cancellation,
+    pub(crate) publisher: Publisher,
+    pub(crate) events: Arc<Events>,
+    pub(crate) published: AtomicU32,
+    pub(crate) progress: Mutex<Option<Arc<str>>>,
+}
+
+/// The most characters of a progress note that are kept.
+const NOTE_MAX: usize = 1_000;
+
+impl Context {
+    pub(crate) fn new(parts: ContextParts) -> Self {
+        Self { parts: Arc::new(parts) }
+    }
+
+    pub(crate) fn parts(&self) -> &ContextParts {
+        &self.parts
+    }
+
+    /// The message's identity; the same in every attempt.
+    pub fn message_id(&self) -> MessageId {
+        self.parts.message.id
+    }
+
+    /// This attempt's own identity.
+    pub fn execution_id(&self) -> ExecutionId {
+        self.parts.execution
+    }
+
+    /// The topic that led here.
+    pub fn topic(&self) -> &Topic {
+        &self.parts.message.topic
+    }
+
+    /// Which attempt this is, from 1.
+    pub fn attempt(&self) -> u32 {
+        self.parts.attempt
+    }
+
+    /// How many attempts there may be; none without a limit.
+    pub fn attempts_max(&self) -> Option<u32> {
+        self.parts.attempts_max
+    }
+
+    /// Whether a failure of this attempt would be the last.
+    pub fn is_last_attempt(&self) -> bool {
+        self.parts.attempts_max.is_some_and(|limit| self.parts.attempt >= limit)
+    }
+
+    /// When this attempt began.
+    pub fn started_at(&self) -> Timestamp {
+        self.parts.started_at
+    }
+
+    /// The instant of the schedule, with what was missed before it; none for a plain message.
+    pub fn occurrence(&self) -> Option<&Occurrence> {
+        self.parts.message.occurrence.as_ref()
+    }
+
+    /// The job this run belongs to.
+    pub fn job(&self) -> Option<&JobName> {
+        self.occurrence().map(|occurrence| &occurrence.job)
+    }
+
+    /// The instant this run was planned for.
+    pub fn nominal(&self) -> Option<Timestamp> {
+        self.occurrence().map(|occurrence| occurrence.nominal)
+    }
+
+    /// What was missed, when this run makes up for something.
+    pub fn misfire(&self) -> Option<&MisfireFacts> {
+        self.occurrence().and_then(|occurrence| occurrence.misfire.as_ref())
+    }
+
+    /// What the message is about.
+    pub fn key(&self) -> Option<&Key> {
+        self.parts.message.key.as_ref()
+    }
+
+    /// Why the message exists.
+    pub fn source(&self) -> Source {
+        self.parts.message.source
+    }
+
+    /// The headers it came with.
+    pub fn headers(&self) -> &Headers {
+        &self.parts.message.headers
+    }
+
+    /// The story this message belongs to: its own correlation, else the attempt's identity for a
+    /// scheduled run, else the message's identity.
+    pub fn correlation(&self) -> Arc<str> {
+        let message = &self.parts.message;
+        match (&message.trail.correlation, message.source) {
+            (Some(correlation), _) => correlation.clone(),
+            (None, Source::Published | Source::Redriven) => Arc::from(message.id.to_string()),
+            (None, _) => Arc::from(self.parts.execution.to_string()),
+        }
+    }
+
+    /// Until when this process has the right to the message; moves ahead while the handler runs.
+    pub fn lease_until(&self) -> Option<Timestamp> {
+        *self.parts.lease_until.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Why the handler is asked to stop, if it is.
+    pub fn cancel_cause(&self) -> Option<Cause> {
+        self.parts.cancellation.cause()
+    }
+
+    /// Waits until the handler is asked to stop. Cancel-safe; meant for `select!`.
+    pub async fn cancelled(&self) -> Cause {
+        self.parts.cancellation.cancelled().await
+    }
+
+    /// Says how far the handler is; the last note is kept while it runs.
+    pub fn progress(&self, note: impl AsRef<str>) {
+        let note: Arc<str> = note.as_ref().chars().take(NOTE_MAX).collect::<String>().into();
+        *self.parts.progress.lock().unwrap_or_else(PoisonError::into_inner) = Some(note.clone());
+        self.parts.events.emit(Event::AttemptProgressed {
+            message: self.message_id(),
+            execution: self.execution_id(),
+            note,
+        });
+    }
+
+    /// A publisher whose messages carry this story on.
+    pub fn publisher(&self) -> Publisher {
+        self.parts.publisher.clone().within(self.clone())
+    }
+
+    /// The trail for the next message this attempt publishes.
+    pub(crate) fn next_trail(&self) -> Trail {
+        Trail {
+            correlation: Some(self.correlation()),
+            causation: Some(self.execution_id()),
+            sequence: self.parts.published.fetch_add(1, Ordering::Relaxed) + 1,
+        }
+    }
+}
+
+impl std::fmt::Debug for Context {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Context")
+            .field("message", &self.message_id())
+            .field("topic", self.topic())
+            .field("attempt", &self.attempt())
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,144 @@
+//! The contract of reading a storage for people: lists, counts, history. Separate from
+//! [`Storage`](crate::Storage) because it changes at the dashboard's pace and may be served by a
+//! replica. Pages are keyset pages; there are no offsets, and no call changes anything.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use jiff::Timestamp;
+
+use crate::error::Result;
+use crate::model::{
+    Ending, Execution, ExecutionId, JobName, JobPhase, JobRecord, Key, MessageId, MessageRecord,
+    Queue, State, Topic,
+};
+
+/// The most rows one page may have.
+pub const PAGE_LIMIT_MAX: usize = 1_000;
+
+/// Reads messages, executions and jobs for people.
+#[async_trait]
+pub trait Inspect: Send + Sync + 'static {
+    /// Messages that match, newest id first.
+    async fn messages(&self, filter: MessageFilter, page: Page<MessageId>) -> Result<Paged<MessageRecord, MessageId>>;
+
+    /// One message, also a finished one until it is pruned.
+    async fn message(&self, id: MessageId) -> Result<Option<MessageRecord>>;
+
+    /// Executions that match, newest id first.
+    async fn executions(&self, filter: ExecutionFilter, page: Page<ExecutionId>) -> Result<Paged<Execution, ExecutionId>>;
+
+    /// Jobs that match, by name.
+    async fn jobs(&self, filter: JobFilter) -> Result<Vec<JobRecord>>;
+
+    /// One job.
+    async fn job(&self, name: &JobName) -> Result<Option<JobRecord>>;
+
+    /// How many messages there are in each state of each queue, and the oldest due instant.
+    async fn counts(&self, now: Timestamp) -> Result<Counts>;
+
+    /// How many executions ended in each way, per bucket of a length, since an instant.
+    async fn throughput(&self, since: Timestamp, bucket: Duration) -> Result<Vec<Bucket>>;
+}
+
+/// Which messages; an empty filter means all.
+#[derive(Clone, Debug, Default)]
+pub struct MessageFilter {
+    /// Only these states; empty means all.
+    pub states: Vec<State>,
+    /// Only this queue.
+    pub queue: Option<Queue>,
+    /// Only this topic.
+    pub topic: Option<Topic>,
+    /// Only about this key.
+    pub key: Option<Key>,
+    /// Only of this job.
+    pub job: Option<JobName>,
+}
+
+/// Which executions; an empty filter means all.
+#[derive(Clone, Debug, Default)]
+pub struct ExecutionFilter {
+    /// Only of this message.
+    pub message: Option<MessageId>,
+    /// Only of this job.
+    pub job: Option<JobName>,
+    /// Only of this topic.
+    pub topic: Option<Topic>,
+    /// Only these endings, by name; empty means all.
+    pub endings: Vec<&'static str>,
+}
+
+/// Which jobs; an empty filter means all.
+#[derive(Clone, Debug, Default)]
+pub struct JobFilter {
+    /// Only of this application.
+    pub app: Option<String>,
+    /// Only in this phase.
+    pub phase: Option<JobPhase>,
+    /// Only with this tag.
+    pub tag: Option<String>,
+}
+
+/// Which part of a list: at most `limit` rows that come after a row.
+#[derive(Clone, Copy, Debug)]
+pub struct Page<Id> {
+    /// The last row of the page before; none for the first page.
+    pub after: Option<Id>,
+    /// The most rows; capped at [`PAGE_LIMIT_MAX`].
+    pub limit: usize,
+}
+
+impl<Id> Page<Id> {
+    /// The first page.
+    pub fn first(limit: usize) -> Self {
+        Self { after: None, limit }
+    }
+
+    /// The page after a row.
+    pub fn after(row: Id, limit: usize) -> Self {
+        Self { after: Some(row), limit }
+    }
+
+    /// The limit within its bound.
+    pub fn bounded(&self) -> usize {
+        self.limit.clamp(1, PAGE_LIMIT_MAX)
+    }
+}
+
+/// Rows, and where the next page begins.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Paged<Row, Id> {
+    /// The rows.
+    pub rows: Vec<Row>,
+    /// Give this to [`Page::after`] for the next page; none when this was the last.
+    pub next: Option<Id>,
+}
+
+/// How many messages wait, run and failed.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Counts {
+    /// Per queue and state.
+    pub messages: BTreeMap<(Queue, State), u64>,
+    /// Messages whose lease has run out.
+    pub stale: u64,
+    /// The oldest due instant that is not yet being handled.
+    pub oldest_due: Option<Timestamp>,
+}
+
+impl Counts {
+    /// How many messages of all queues are in a state.
+    pub fn total(&self, state: State) -> u64 {
+        self.messages.iter().filter(|((_, of), _)| *of == state).map(|(_, count)| count).sum()
+    }
+}
+
+/// A span of time and what ended in it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Bucket {
+    /// Where it begins.
+    pub start: Timestamp,
+    /// How many executions ended in each way.
+    pub endings: BTreeMap<Ending, u64>,
+}

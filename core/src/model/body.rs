@@ -1,0 +1,98 @@
+//! The body of a message: bytes and what they are. Punctual never looks inside; only a handler's
+//! payload type does.
+
+use std::borrow::Cow;
+
+use bytes::Bytes;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+use crate::error::{Error, Result};
+
+/// The most bytes a body may have unless the builder says otherwise: one mebibyte.
+pub const PAYLOAD_MAX_DEFAULT: usize = 1 << 20;
+
+const JSON: &str = "application/json";
+
+/// Bytes with their content type.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Body {
+    /// The bytes as they travel.
+    pub bytes: Bytes,
+    /// What the bytes are, as a media type.
+    pub content_type: Cow<'static, str>,
+}
+
+impl Body {
+    /// No bytes at all; read as JSON it is `null`.
+    pub const fn empty() -> Self {
+        Self { bytes: Bytes::new(), content_type: Cow::Borrowed(JSON) }
+    }
+
+    /// A value as JSON.
+    pub fn json<T: Serialize + ?Sized>(value: &T) -> Result<Self> {
+        let bytes = serde_json::to_vec(value)
+            .map_err(|error| Error::invalid(format!("the payload cannot be written as JSON: {error}")).caused_by(error))?;
+        Ok(Self { bytes: bytes.into(), content_type: Cow::Borrowed(JSON) })
+    }
+
+    /// Bytes of any kind.
+    pub fn raw(bytes: impl Into<Bytes>, content_type: impl Into<Cow<'static, str>>) -> Self {
+        Self { bytes: bytes.into(), content_type: content_type.into() }
+    }
+
+    /// Reads the bytes as JSON; an empty body reads as `null`.
+    pub fn read<T: DeserializeOwned>(&self) -> Result<T> {
+        let bytes: &[u8] = if self.bytes.is_empty() { b"null" } else { &self.bytes };
+        serde_json::from_slice(bytes).map_err(|error| {
+            Error::invalid(format!(
+                "the body does not read as {}: {error}",
+                std::any::type_name::<T>()
+            ))
+            .caused_by(error)
+        })
+    }
+
+    /// Refuses a body that is larger than a limit.
+    pub fn check(&self, payload_max: usize) -> Result<()> {
+        if self.bytes.len() > payload_max {
+            return Err(Error::invalid(format!(
+                "the payload has {} bytes and at most {payload_max} are allowed; store it elsewhere and send a reference, or raise payload_max",
+                self.bytes.len()
+            )));
+        }
+        Ok(())
+    }
+}
+
+impl Default for Body {
+    fn default() -> Self {
+        Self::empty()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn json_goes_there_and_back() {
+        let body = Body::json(&vec![1, 2, 3]).unwrap();
+        assert_eq!(body.read::<Vec<u8>>().unwrap(), [1, 2, 3]);
+        assert_eq!(body.content_type, "application/json");
+    }
+
+    #[test]
+    fn an_empty_body_reads_as_nothing() {
+        Body::empty().read::<()>().unwrap();
+        assert_eq!(Body::empty().read::<Option<u8>>().unwrap(), None);
+    }
+
+    #[test]
+    fn a_body_over_the_limit_is_refused_with_both_numbers() {
+        let body = Body::raw(vec![0; 11], "application/octet-stream");
+        assert!(body.check(11).is_ok());
+        let error = body.check(10).unwrap_err().to_string();
+        assert!(error.contains("11 bytes") && error.contains("at most 10"), "{error}");
+    }
+}

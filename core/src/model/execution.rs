@@ -1,0 +1,150 @@
+//! An execution: the record of one attempt, or of an occurrence that was skipped. Written once,
+//! when it ended, and never edited; together they are the history.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use super::{ExecutionId, JobName, Key, MessageId, ProcessId, Queue, Source, Topic};
+
+/// One attempt that ended, or one occurrence that was not run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Execution {
+    /// Its identity; the handler knew it while it ran.
+    pub id: ExecutionId,
+    /// The message that was attempted; none for a skipped occurrence.
+    pub message: Option<MessageId>,
+    /// The topic, or the topic the job would have used.
+    pub topic: Topic,
+    /// The line the message waited in.
+    pub queue: Queue,
+    /// What the message was about.
+    pub key: Option<Key>,
+    /// The job, when there is one.
+    pub job: Option<JobName>,
+    /// The instant of the schedule, when there is one.
+    pub nominal: Option<Timestamp>,
+    /// Why the message existed.
+    pub source: Source,
+    /// Which attempt this was, from 1; 0 for a skipped occurrence.
+    pub attempt: u32,
+    /// How many attempts there may be; none without a limit.
+    pub attempts_max: Option<u32>,
+    /// The process that ran it.
+    pub process: Option<ProcessId>,
+    /// When the message was due.
+    pub due_at: Timestamp,
+    /// When the attempt began.
+    pub started_at: Timestamp,
+    /// When it ended.
+    pub ended_at: Timestamp,
+    /// How it ended.
+    pub ending: Ending,
+    /// The error or note, for people.
+    pub note: Option<Arc<str>>,
+}
+
+impl Execution {
+    /// How long the attempt took.
+    pub fn took(&self) -> Duration {
+        Duration::try_from(self.ended_at.duration_since(self.started_at)).unwrap_or(Duration::ZERO)
+    }
+}
+
+/// How an attempt ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", tag = "outcome", content = "reason")]
+pub enum Ending {
+    /// The handler was done.
+    Succeeded,
+    /// The handler returned an error, or asked for another try.
+    Failed,
+    /// It took longer than it may.
+    TimedOut,
+    /// The handler panicked.
+    Panicked,
+    /// No handler has this topic.
+    NoHandler,
+    /// The body could not be read.
+    Poison,
+    /// The handler asked to be called later, at no cost.
+    Snoozed,
+    /// The handler gave up on purpose.
+    Discarded,
+    /// The handler or an operator cancelled it.
+    Cancelled,
+    /// Shutdown gave it back.
+    Released,
+    /// The process was lost.
+    Lost,
+    /// The occurrence was not run.
+    Skipped(SkipReason),
+}
+
+impl Ending {
+    /// Every ending without its reason, for documents and metrics.
+    pub const NAMES: [&'static str; 12] = [
+        "succeeded", "failed", "timed_out", "panicked", "no_handler", "poison", "snoozed",
+        "discarded", "cancelled", "released", "lost", "skipped",
+    ];
+
+    /// The ending in one lower-case word.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Succeeded => "succeeded",
+            Self::Failed => "failed",
+            Self::TimedOut => "timed_out",
+            Self::Panicked => "panicked",
+            Self::NoHandler => "no_handler",
+            Self::Poison => "poison",
+            Self::Snoozed => "snoozed",
+            Self::Discarded => "discarded",
+            Self::Cancelled => "cancelled",
+            Self::Released => "released",
+            Self::Lost => "lost",
+            Self::Skipped(_) => "skipped",
+        }
+    }
+
+    /// Whether it counts as a failure in health, metrics and the recording of failures only.
+    pub fn is_failure(self) -> bool {
+        matches!(
+            self,
+            Self::Failed | Self::TimedOut | Self::Panicked | Self::NoHandler | Self::Poison | Self::Discarded | Self::Lost
+        )
+    }
+}
+
+/// Why an occurrence was not run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SkipReason {
+    /// Missed, and the misfire policy does not make up for it.
+    Misfire,
+    /// Older than the window in which a missed occurrence may still be fired.
+    Window,
+    /// Beyond the number of missed occurrences that are made up for.
+    CatchUpLimit,
+    /// The run before was still alive.
+    Overlap,
+    /// The job was paused.
+    Paused,
+    /// An operator skipped this one.
+    Operator,
+}
+
+impl SkipReason {
+    /// The reason in lower-case words.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Misfire => "misfire",
+            Self::Window => "older than the window",
+            Self::CatchUpLimit => "beyond the catch-up limit",
+            Self::Overlap => "overlap",
+            Self::Paused => "paused",
+            Self::Operator => "skipped by an operator",
+        }
+    }
+}

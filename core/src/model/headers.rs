@@ -1,0 +1,100 @@
+//! Headers: small text facts that travel with a message and survive delay, requeue and dead letter.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::error::{Error, Result};
+
+/// The most headers a message may have.
+pub const HEADERS_MAX: usize = 64;
+/// The most bytes a header's value may have.
+pub const HEADER_VALUE_MAX: usize = 8 * 1024;
+const HEADER_NAME_MAX: usize = 200;
+
+/// Names and values, sorted by name. Bounded, printable, checked on the way in.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Headers(BTreeMap<String, String>);
+
+impl Headers {
+    /// No headers.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Sets a header, replacing one of the same name.
+    pub fn insert(&mut self, name: impl Into<String>, value: impl Into<String>) -> Result<()> {
+        let (name, value) = (name.into(), value.into());
+        if name.is_empty() || name.len() > HEADER_NAME_MAX || name.chars().any(char::is_control) {
+            return Err(Error::invalid(format!(
+                "the header name {name:?} must have 1 to {HEADER_NAME_MAX} printable characters"
+            )));
+        }
+        if value.len() > HEADER_VALUE_MAX {
+            return Err(Error::invalid(format!(
+                "the header {name:?} has {} bytes; at most {HEADER_VALUE_MAX} are allowed",
+                value.len()
+            )));
+        }
+        if value.chars().any(char::is_control) {
+            return Err(Error::invalid(format!(
+                "the header {name:?} holds a control character; encode the value first"
+            )));
+        }
+        if self.0.len() >= HEADERS_MAX && !self.0.contains_key(&name) {
+            return Err(Error::invalid(format!(
+                "the header {name:?} is one too many; a message may have {HEADERS_MAX}"
+            )));
+        }
+        self.0.insert(name, value);
+        Ok(())
+    }
+
+    /// The value of a header.
+    pub fn get(&self, name: &str) -> Option<&str> {
+        self.0.get(name).map(String::as_str)
+    }
+
+    /// Names and values in the order of the names.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.0.iter().map(|(name, value)| (name.as_str(), value.as_str()))
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bad_headers_are_refused_by_name() {
+        let mut headers = Headers::new();
+        headers.insert("tenant", "acme").unwrap();
+        assert_eq!(headers.get("tenant"), Some("acme"));
+        assert!(headers.insert("", "x").is_err());
+        assert!(headers.insert("a\nb", "x").is_err());
+        let error = headers.insert("note", "two\r\nlines").unwrap_err().to_string();
+        assert!(error.contains("\"note\""), "{error}");
+        assert!(headers.insert("big", "x".repeat(HEADER_VALUE_MAX + 1)).is_err());
+    }
+
+    #[test]
+    fn the_number_of_headers_is_bounded() {
+        let mut headers = Headers::new();
+        for index in 0..HEADERS_MAX {
+            headers.insert(format!("h{index}"), "v").unwrap();
+        }
+        assert!(headers.insert("one-more", "v").is_err());
+        headers.insert("h0", "replaced").unwrap();
+    }
+}

@@ -1,0 +1,174 @@
+//! Identifiers: UUID version 7, so that ids sort by creation, from a source that is injected, so
+//! that a simulation can repeat them. This file is the one place that draws randomness.
+
+use std::fmt;
+use std::hash::{BuildHasher, Hasher, RandomState};
+use std::str::FromStr;
+use std::sync::{Mutex, PoisonError};
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+
+use crate::error::{Error, Result};
+
+macro_rules! id {
+    ($(#[$doc:meta])* $type:ident, $what:literal) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+        #[serde(transparent)]
+        pub struct $type(Uuid);
+
+        impl $type {
+            /// Wraps an id that came from a source or a storage.
+            pub fn from_uuid(uuid: Uuid) -> Self {
+                Self(uuid)
+            }
+
+            /// The id as a UUID.
+            pub fn as_uuid(self) -> Uuid {
+                self.0
+            }
+        }
+
+        impl fmt::Display for $type {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                fmt::Display::fmt(&self.0, f)
+            }
+        }
+
+        impl fmt::Debug for $type {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                fmt::Display::fmt(&self.0, f)
+            }
+        }
+
+        impl FromStr for $type {
+            type Err = Error;
+            fn from_str(text: &str) -> Result<Self> {
+                Uuid::parse_str(text).map(Self).map_err(|error| {
+                    Error::invalid(format!(
+                        concat!("{:?} is not a ", $what, " id; it looks like 01890a5d-ac96-774b-bcce-b302099a8057"),
+                        text
+                    ))
+                    .caused_by(error)
+                })
+            }
+        }
+    };
+}
+
+id!(
+    /// Identifies a message for as long as anybody remembers it.
+    MessageId,
+    "message"
+);
+id!(
+    /// Identifies one attempt, or one occurrence that was skipped.
+    ExecutionId,
+    "execution"
+);
+id!(
+    /// Identifies one start of one process; never reused, never a host name.
+    ProcessId,
+    "process"
+);
+
+/// Where identifiers come from.
+pub trait IdSource: Send + Sync + fmt::Debug + 'static {
+    /// A new identifier; later calls at the same or a later instant give greater ones.
+    fn next(&self, now: Timestamp) -> Uuid;
+}
+
+/// The usual source: version 7 with a counter inside the millisecond, so that ids of one process
+/// never go backwards, not even when its clock does.
+#[derive(Debug)]
+pub struct Ids {
+    state: Mutex<IdState>,
+}
+
+#[derive(Debug)]
+struct IdState {
+    random: u64,
+    millisecond: u64,
+    counter: u16,
+}
+
+/// The counter has the twelve bits between version and variant.
+const COUNTER_MAX: u16 = 0x0fff;
+
+impl Ids {
+    /// A source that differs in every process.
+    pub fn random() -> Self {
+        // The keys of the standard hasher come from the operating system.
+        Self::seeded(RandomState::new().build_hasher().finish())
+    }
+
+    /// A source that repeats itself for the same seed.
+    pub fn seeded(seed: u64) -> Self {
+        Self { state: Mutex::new(IdState { random: seed, millisecond: 0, counter: 0 }) }
+    }
+}
+
+impl IdSource for Ids {
+    fn next(&self, now: Timestamp) -> Uuid {
+        let wanted = u64::try_from(now.as_millisecond()).unwrap_or(0);
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        if wanted > state.millisecond {
+            state.millisecond = wanted;
+            state.counter = 0;
+        } else if state.counter < COUNTER_MAX {
+            state.counter += 1;
+        } else {
+            state.millisecond += 1;
+            state.counter = 0;
+        }
+        state.random = state.random.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let high = (state.millisecond << 16) | 0x7000 | u64::from(state.counter);
+        let low = (mix(state.random) >> 2) | (0b10 << 62);
+        Uuid::from_u64_pair(high, low)
+    }
+}
+
+/// The finalizer of splitmix64: every input bit reaches every output bit.
+pub(crate) fn mix(mut z: u64) -> u64 {
+    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ (z >> 31)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(millisecond: i64) -> Timestamp {
+        Timestamp::from_millisecond(millisecond).unwrap()
+    }
+
+    #[test]
+    fn ids_are_version_7_and_sort_by_creation() {
+        let ids = Ids::seeded(1);
+        let mut last = ids.next(at(1_000));
+        assert_eq!(last.get_version_num(), 7);
+        // More than the counter holds in one millisecond, and a clock that steps back.
+        for index in 0..10_000 {
+            let next = ids.next(at(if index % 7 == 0 { 900 } else { 1_000 }));
+            assert!(next > last, "{next} after {last}");
+            last = next;
+        }
+    }
+
+    #[test]
+    fn the_same_seed_gives_the_same_ids_and_another_seed_others() {
+        let (a, b, c) = (Ids::seeded(9), Ids::seeded(9), Ids::seeded(10));
+        assert_eq!(a.next(at(5)), b.next(at(5)));
+        assert_ne!(a.next(at(5)), c.next(at(5)));
+        assert_ne!(Ids::random().next(at(5)), Ids::random().next(at(5)));
+    }
+
+    #[test]
+    fn a_wrong_id_says_what_one_looks_like() {
+        let error = "seven".parse::<MessageId>().unwrap_err().to_string();
+        assert!(error.contains("\"seven\" is not a message id"), "{error}");
+    }
+}

@@ -1,0 +1,213 @@
+//! A message: a unit of work that becomes due. What was sent never changes; where it stands is the
+//! record around it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use super::{
+    Body, DeadReason, ExecutionId, Headers, Key, Lease, LeaseRef, MessageId, Occurrence, Phase,
+    Priority, Queue, State, Terms, Topic,
+};
+
+/// What was sent. Immutable: retries, snoozes and redrives move the record, never this.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Message {
+    /// Its identity, on every transport and in every storage.
+    pub id: MessageId,
+    /// The name that finds its handler.
+    pub topic: Topic,
+    /// The line it waits in.
+    pub queue: Queue,
+    /// How urgent it is among those due.
+    pub priority: Priority,
+    /// When it was first meant to be due.
+    pub due_at: Timestamp,
+    /// When it was made.
+    pub created_at: Timestamp,
+    /// Why it exists.
+    pub source: Source,
+    /// What it is about.
+    pub key: Option<Key>,
+    /// While a message with the same value lives, a second one is a duplicate.
+    pub dedupe: Option<Key>,
+    /// The content.
+    pub body: Body,
+    /// Small facts that travel along.
+    pub headers: Headers,
+    /// Which story it belongs to.
+    pub trail: Trail,
+    /// The instant of a schedule it stands for, if it stands for one.
+    pub occurrence: Option<Occurrence>,
+    /// The terms it carries; without them the handler's apply.
+    pub terms: Option<Arc<Terms>>,
+}
+
+impl Message {
+    /// How far ahead it was planned; never negative.
+    pub fn original_delay(&self) -> Duration {
+        Duration::try_from(self.due_at.duration_since(self.created_at)).unwrap_or(Duration::ZERO)
+    }
+}
+
+/// Which story a message belongs to: the same correlation for all of it, the cause for each step.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Trail {
+    /// Shared by everything that grew out of one beginning.
+    pub correlation: Option<Arc<str>>,
+    /// The attempt that published this message.
+    pub causation: Option<ExecutionId>,
+    /// The place among what that attempt published, from 1.
+    pub sequence: u32,
+}
+
+/// Why a message exists.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Source {
+    /// An occurrence of a schedule.
+    Scheduled,
+    /// Somebody triggered a job by hand.
+    Manual,
+    /// A one-time job.
+    Deferred,
+    /// An application published it.
+    Published,
+    /// An operator sent a finished message again.
+    Redriven,
+}
+
+impl Source {
+    /// The source in one lower-case word.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Scheduled => "scheduled",
+            Self::Manual => "manual",
+            Self::Deferred => "deferred",
+            Self::Published => "published",
+            Self::Redriven => "redriven",
+        }
+    }
+}
+
+/// A message with where it stands: what a storage remembers.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct MessageRecord {
+    /// What was sent.
+    pub message: Arc<Message>,
+    /// The stored state.
+    pub state: State,
+    /// When it is due now; moves with retries and snoozes.
+    pub due_at: Timestamp,
+    /// Attempts spent, the running one included.
+    pub attempt: u32,
+    /// Processes lost while handling it.
+    pub crashes: u32,
+    /// Snoozes so far.
+    pub snoozes: u32,
+    /// The right of a process to it, while running.
+    pub lease: Option<Lease>,
+    /// Whether an operator asked to cancel it while it runs.
+    pub cancel_requested: bool,
+    /// The last failure, for people.
+    pub error: Option<Arc<str>>,
+    /// Why it is dead, when it is.
+    pub dead: Option<DeadReason>,
+    /// When it reached a final state.
+    pub ended_at: Option<Timestamp>,
+}
+
+impl MessageRecord {
+    /// A message that has just been enqueued.
+    pub fn new(message: Arc<Message>) -> Self {
+        Self {
+            state: State::Pending,
+            due_at: message.due_at,
+            message,
+            attempt: 0,
+            crashes: 0,
+            snoozes: 0,
+            lease: None,
+            cancel_requested: false,
+            error: None,
+            dead: None,
+            ended_at: None,
+        }
+    }
+
+    /// What people see at an instant.
+    pub fn phase(&self, now: Timestamp) -> Phase {
+        match self.state {
+            State::Pending if self.attempt > 0 => Phase::Retrying,
+            State::Pending if self.due_at > now => Phase::Scheduled,
+            State::Pending => Phase::Ready,
+            State::Running if self.lease.is_some_and(|lease| lease.is_expired(now)) => Phase::Stale,
+            State::Running => Phase::Running,
+            State::Done => Phase::Done,
+            State::Dead => Phase::Dead,
+            State::Cancelled => Phase::Cancelled,
+        }
+    }
+
+    /// What a settlement must show to be accepted now.
+    pub fn lease_ref(&self) -> Option<LeaseRef> {
+        self.lease.map(|lease| LeaseRef { message: self.message.id, token: lease.token })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::ProcessId;
+    use uuid::Uuid;
+
+    fn at(second: i64) -> Timestamp {
+        Timestamp::from_second(second).unwrap()
+    }
+
+    fn record() -> MessageRecord {
+        MessageRecord::new(Arc::new(Message {
+            id: MessageId::from_uuid(Uuid::nil()),
+            topic: Topic::new("mail").unwrap(),
+            queue: Queue::default(),
+            priority: Priority::NORMAL,
+            due_at: at(100),
+            created_at: at(40),
+            source: Source::Published,
+            key: None,
+            dedupe: None,
+            body: Body::empty(),
+            headers: Headers::new(),
+            trail: Trail::default(),
+            occurrence: None,
+            terms: None,
+        }))
+    }
+
+    #[test]
+    fn phases_are_computed_from_state_due_time_attempt_lease_and_now() {
+        let mut record = record();
+        assert_eq!(record.phase(at(99)), Phase::Scheduled);
+        assert_eq!(record.phase(at(100)), Phase::Ready);
+        record.attempt = 1;
+        assert_eq!(record.phase(at(99)), Phase::Retrying);
+        record.state = State::Running;
+        record.lease =
+            Some(Lease { owner: ProcessId::from_uuid(Uuid::nil()), token: 1, until: at(200) });
+        assert_eq!(record.phase(at(200)), Phase::Running);
+        assert_eq!(record.phase(at(201)), Phase::Stale);
+        record.state = State::Dead;
+        assert_eq!(record.phase(at(201)), Phase::Dead);
+    }
+
+    // spec: T-37
+    #[test]
+    fn the_original_delay_is_due_minus_created_and_never_negative() {
+        let mut message = (*record().message).clone();
+        assert_eq!(message.original_delay(), Duration::from_secs(60));
+        message.due_at = at(10);
+        assert_eq!(message.original_delay(), Duration::ZERO);
+    }
+}

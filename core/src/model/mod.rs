@@ -1,0 +1,27 @@
+//! Plain records that everything may import. No I/O, no clock, no runtime: a reader who knows this
+//! folder knows what Punctual remembers.
+
+mod body;
+mod execution;
+mod headers;
+mod id;
+mod job;
+mod lease;
+mod message;
+mod name;
+mod occurrence;
+mod state;
+mod terms;
+
+pub use body::{Body, PAYLOAD_MAX_DEFAULT};
+pub use execution::{Execution, Ending, SkipReason};
+pub use headers::{HEADERS_MAX, HEADER_VALUE_MAX, Headers};
+pub(crate) use id::mix;
+pub use id::{ExecutionId, IdSource, Ids, MessageId, ProcessId};
+pub use job::{Job, JobPhase, JobRecord, Origin, Overrides, Pause, Retirement, Steer};
+pub use lease::{Lease, LeaseRef};
+pub use message::{Message, MessageRecord, Source, Trail};
+pub use name::{JobName, Key, NAME_LENGTH_MAX, Priority, Queue, Topic, TransportName};
+pub use occurrence::{MisfireFacts, Occurrence};
+pub use state::{DeadReason, Phase, State, StateChange, TRANSITIONS, render_states};
+pub use terms::{OnTimeout, Recording, Rescue, Terms};

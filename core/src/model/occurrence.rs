@@ -1,0 +1,72 @@
+//! An occurrence: one instant of a job's schedule. Job and instant together are its identity, which
+//! is why two nodes can never fire it twice.
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use super::{JobName, Key};
+use crate::policy::MisfirePolicy;
+
+/// One instant of a schedule; also the payload a job's handler receives when the job has none.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Occurrence {
+    /// The job whose schedule it is.
+    pub job: JobName,
+    /// The instant on the schedule, whatever the time it really runs at.
+    pub nominal: Timestamp,
+    /// The schedule as text, when there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub schedule: Option<String>,
+    /// What was missed, when this run makes up for something.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub misfire: Option<MisfireFacts>,
+}
+
+impl Occurrence {
+    /// The deduplication key: while a message of this occurrence lives there is no second one.
+    pub fn identity(job: &JobName, nominal: Timestamp) -> Key {
+        // A job name fits a key; the instant is appended, so the key may exceed the limit of names.
+        Key::composed(format!("{job}@{nominal}"))
+    }
+}
+
+/// What a run that makes up for missed occurrences knows about them.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MisfireFacts {
+    /// The policy that made this run.
+    pub policy: MisfirePolicy,
+    /// The missed instant this run stands for.
+    pub misfired_from: Timestamp,
+    /// How many were missed in all; with `missed_more` at least that many.
+    pub missed_count: u64,
+    /// Whether counting stopped at its bound.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub missed_more: bool,
+    /// When the scheduler noticed.
+    pub detected_at: Timestamp,
+    /// How late that was for this instant, in milliseconds.
+    pub delay_ms: u64,
+    /// The place of this run among those fired together, from 0.
+    #[serde(default)]
+    pub index: u32,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // spec: U-3
+    #[test]
+    fn is_a_value_with_equality_that_reads_back_from_json() {
+        let occurrence = Occurrence {
+            job: JobName::new("nightly").unwrap(),
+            nominal: Timestamp::from_second(1_700_000_000).unwrap(),
+            schedule: Some("0 2 * * *".to_owned()),
+            misfire: None,
+        };
+        let text = serde_json::to_string(&occurrence).unwrap();
+        assert_eq!(serde_json::from_str::<Occurrence>(&text).unwrap(), occurrence);
+        let identity = Occurrence::identity(&occurrence.job, occurrence.nominal);
+        assert_eq!(identity.as_str(), "nightly@2023-11-14T22:13:20Z");
+    }
+}

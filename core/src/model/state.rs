@@ -1,0 +1,246 @@
+//! The state machine of a message, as data. Five states are stored; everything else people see
+//! (scheduled, ready, retrying, stale) is a phase, computed at an instant. `docs/states.md` is
+//! rendered from the table below and a test fails when it is stale.
+
+use std::fmt::Write as _;
+
+use serde::{Deserialize, Serialize};
+
+/// A stored state.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum State {
+    /// Due now or later.
+    Pending,
+    /// Claimed under a lease.
+    Running,
+    /// Handled.
+    Done,
+    /// Given up, kept for people.
+    Dead,
+    /// Stopped on request.
+    Cancelled,
+}
+
+impl State {
+    /// Every state.
+    pub const ALL: [Self; 5] =
+        [Self::Pending, Self::Running, Self::Done, Self::Dead, Self::Cancelled];
+
+    /// Whether there is still work to do.
+    pub fn is_alive(self) -> bool {
+        matches!(self, Self::Pending | Self::Running)
+    }
+
+    /// The state in one lower-case word.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Pending => "pending",
+            Self::Running => "running",
+            Self::Done => "done",
+            Self::Dead => "dead",
+            Self::Cancelled => "cancelled",
+        }
+    }
+
+    /// The state that a change leads to, or nothing where the change is not legal.
+    pub fn after(self, change: StateChange) -> Option<Self> {
+        TRANSITIONS
+            .iter()
+            .find(|(from, by, _, _)| *from == self && *by == change)
+            .map(|(_, _, to, _)| *to)
+    }
+}
+
+/// What can happen to a stored message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum StateChange {
+    /// A process takes a due message.
+    Claim,
+    /// Handled.
+    Done,
+    /// To be tried again later.
+    Retry,
+    /// To be called again later at no cost.
+    Snooze,
+    /// Given back at shutdown.
+    Release,
+    /// Its process is gone, and it may go on.
+    Rescue,
+    /// Given up: attempts spent, discarded or unreadable.
+    Bury,
+    /// Stopped on request.
+    Cancel,
+    /// Sent again by an operator.
+    Redrive,
+}
+
+impl StateChange {
+    /// Every change.
+    pub const ALL: [Self; 9] = [
+        Self::Claim,
+        Self::Done,
+        Self::Retry,
+        Self::Snooze,
+        Self::Release,
+        Self::Rescue,
+        Self::Bury,
+        Self::Cancel,
+        Self::Redrive,
+    ];
+
+    /// The change in one lower-case word.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Claim => "claim",
+            Self::Done => "done",
+            Self::Retry => "retry",
+            Self::Snooze => "snooze",
+            Self::Release => "release",
+            Self::Rescue => "rescue",
+            Self::Bury => "bury",
+            Self::Cancel => "cancel",
+            Self::Redrive => "redrive",
+        }
+    }
+}
+
+/// Every legal change: from, by, to, and what else it means. What is not here is refused.
+pub const TRANSITIONS: [(State, StateChange, State, &str); 12] = [
+    (State::Pending, StateChange::Claim, State::Running, "only when due; a lease is given and the attempt counted"),
+    (State::Running, StateChange::Done, State::Done, "leaves the hot table; the execution stays as history"),
+    (State::Running, StateChange::Retry, State::Pending, "a new due time"),
+    (State::Running, StateChange::Snooze, State::Pending, "a new due time; the attempt is given back"),
+    (State::Running, StateChange::Release, State::Pending, "due at once; the attempt is given back"),
+    (State::Running, StateChange::Rescue, State::Pending, "the lease expired or its process is gone; one crash counted"),
+    (State::Running, StateChange::Bury, State::Dead, "the reason is kept"),
+    (State::Pending, StateChange::Cancel, State::Cancelled, "at once"),
+    (State::Running, StateChange::Cancel, State::Cancelled, "asked for first, then when the handler yields"),
+    (State::Done, StateChange::Redrive, State::Pending, "by an operator only; attempts start anew"),
+    (State::Dead, StateChange::Redrive, State::Pending, "by an operator only; attempts start anew"),
+    (State::Cancelled, StateChange::Redrive, State::Pending, "by an operator only; attempts start anew"),
+];
+
+/// What people see: computed from state, due time, attempt, lease and now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Phase {
+    /// Pending, due later.
+    Scheduled,
+    /// Pending, due, never tried.
+    Ready,
+    /// Pending after an attempt.
+    Retrying,
+    /// Running under a lease that holds.
+    Running,
+    /// Running under a lease that has run out; the rescuer will take it.
+    Stale,
+    /// Handled.
+    Done,
+    /// Given up.
+    Dead,
+    /// Stopped on request.
+    Cancelled,
+}
+
+impl Phase {
+    /// Every phase with what it means.
+    pub const ALL: [(Self, &'static str); 8] = [
+        (Self::Scheduled, "pending, due later"),
+        (Self::Ready, "pending, due, never tried"),
+        (Self::Retrying, "pending after an attempt"),
+        (Self::Running, "running under a lease that holds"),
+        (Self::Stale, "running under a lease that has run out"),
+        (Self::Done, "done"),
+        (Self::Dead, "dead"),
+        (Self::Cancelled, "cancelled"),
+    ];
+
+    /// The phase in one lower-case word.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Scheduled => "scheduled",
+            Self::Ready => "ready",
+            Self::Retrying => "retrying",
+            Self::Running => "running",
+            Self::Stale => "stale",
+            Self::Done => "done",
+            Self::Dead => "dead",
+            Self::Cancelled => "cancelled",
+        }
+    }
+}
+
+/// Why a message is dead.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum DeadReason {
+    /// Every attempt was spent.
+    AttemptsSpent,
+    /// The handler gave up on purpose.
+    Discarded,
+    /// The body could not be read.
+    Poison,
+    /// It timed out and its terms say to give up then.
+    TimedOut,
+    /// Its processes kept dying.
+    CrashLoop,
+}
+
+impl DeadReason {
+    /// The reason in lower-case words.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::AttemptsSpent => "attempts spent",
+            Self::Discarded => "discarded",
+            Self::Poison => "poison",
+            Self::TimedOut => "timed out",
+            Self::CrashLoop => "crash loop",
+        }
+    }
+}
+
+/// The text of `docs/states.md`.
+pub fn render_states() -> String {
+    let mut text = String::from(
+        "# States of a message\n\nRendered from `core/src/model/state.rs` by `cargo xtask generate`; do not edit.\n\n\
+         | from | change | to | note |\n|---|---|---|---|\n| - | enqueue | pending | due now or later |\n",
+    );
+    for (from, change, to, note) in TRANSITIONS {
+        let _ = writeln!(text, "| {} | {} | {} | {note} |", from.as_str(), change.as_str(), to.as_str());
+    }
+    text.push_str("\nEvery other change is refused.\n\n# Phases\n\nComputed at an instant, never stored.\n\n| phase | when |\n|---|---|\n");
+    for (phase, meaning) in Phase::ALL {
+        let _ = writeln!(text, "| {} | {meaning} |", phase.as_str());
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_state_and_change_has_at_most_one_answer_and_final_states_only_redrive() {
+        for state in State::ALL {
+            for change in StateChange::ALL {
+                let rows = TRANSITIONS.iter().filter(|(from, by, _, _)| *from == state && *by == change).count();
+                assert!(rows <= 1, "{state:?} {change:?}");
+                if !state.is_alive() && change != StateChange::Redrive {
+                    assert_eq!(state.after(change), None, "{state:?} {change:?}");
+                }
+            }
+        }
+        assert_eq!(State::Pending.after(StateChange::Claim), Some(State::Running));
+        assert_eq!(State::Running.after(StateChange::Redrive), None);
+        assert_eq!(State::Pending.after(StateChange::Done), None);
+    }
+
+    // spec: T-33, T-34
+    #[test]
+    fn a_dead_message_is_never_picked_up_by_itself() {
+        assert_eq!(State::Dead.after(StateChange::Claim), None);
+        assert_eq!(State::Dead.after(StateChange::Rescue), None);
+        assert_eq!(State::Dead.after(StateChange::Redrive), Some(State::Pending));
+    }
+}

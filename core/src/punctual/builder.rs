@@ -1,0 +1,326 @@
+//! The builder: handlers, jobs, transports and options, checked as a whole.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use serde::de::DeserializeOwned;
+
+use super::Punctual;
+use super::running::{Blueprint, Subscribed};
+use crate::builtin::MemoryStorage;
+use crate::client::JobBuilder;
+use crate::clock::{Clock, StorageClock, SystemClock};
+use crate::engine::{InFlight, Options, Process, Registration, Registry, Stop};
+use crate::error::{Error, Result};
+use crate::event::{Event, Events};
+use crate::handler::{AnyHandler, Handler, erase};
+use crate::inspect::Inspect;
+use crate::middleware::Middleware;
+use crate::model::{IdSource, Ids, Job, JobName, Origin, ProcessId, Queue, Terms, Topic, TransportName};
+use crate::policy::{Declaration, configured_schedule};
+use crate::storage::Storage;
+use crate::transport::{Subscription, Transport};
+
+/// Puts a process together. Mistakes are reported by [`Builder::build`], each by name.
+#[must_use = "nothing happens until it is built and started"]
+pub struct Builder {
+    app: String,
+    release: u64,
+    clock: Arc<dyn Clock>,
+    ids: Arc<dyn IdSource>,
+    events: Arc<Events>,
+    stores: Option<(Arc<dyn Storage>, Arc<dyn Inspect>)>,
+    holds: bool,
+    transports: Vec<(String, Arc<dyn Transport>)>,
+    handlers: Vec<(String, Arc<dyn AnyHandler>, Terms)>,
+    subscriptions: Vec<(String, String, String)>,
+    jobs: Vec<JobBuilder>,
+    cron_overrides: Vec<(String, String)>,
+    queues: Vec<(String, usize)>,
+    middleware: Vec<Arc<dyn Middleware>>,
+    options: Options,
+}
+
+impl Default for Builder {
+    fn default() -> Self {
+        Self {
+            app: "default".to_owned(),
+            release: 0,
+            clock: Arc::new(SystemClock),
+            ids: Arc::new(Ids::random()),
+            events: Arc::default(),
+            stores: None,
+            holds: true,
+            transports: Vec::new(),
+            handlers: Vec::new(),
+            subscriptions: Vec::new(),
+            jobs: Vec::new(),
+            cron_overrides: Vec::new(),
+            queues: Vec::new(),
+            middleware: Vec::new(),
+            options: Options::default(),
+        }
+    }
+}
+
+impl Builder {
+    /// The name of the application. Jobs belong to it: another application's declarations never
+    /// touch them.
+    pub fn app(mut self, name: impl Into<String>) -> Self {
+        self.app = name.into();
+        self
+    }
+
+    /// A number that grows with every deploy. A process with an older one changes no definitions, so
+    /// that two versions side by side do not flip a job.
+    pub fn release(mut self, stamp: u64) -> Self {
+        self.release = stamp;
+        self
+    }
+
+    /// Where messages and jobs are remembered. The default is memory.
+    pub fn storage<S: Storage + Inspect>(mut self, storage: Arc<S>) -> Self {
+        self.stores = Some((storage.clone(), storage));
+        self
+    }
+
+    /// No storage for delays: one that a transport cannot do is refused instead of kept.
+    pub fn without_storage(mut self) -> Self {
+        self.holds = false;
+        self
+    }
+
+    /// Where time comes from. The default is the system's clock; tests give a manual one.
+    pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
+        self.clock = clock;
+        self
+    }
+
+    /// Where identifiers come from. The default differs in every process.
+    pub fn ids(mut self, ids: Arc<dyn IdSource>) -> Self {
+        self.ids = ids;
+        self
+    }
+
+    /// Something that carries messages, under a name.
+    pub fn transport(mut self, name: impl Into<String>, transport: Arc<dyn Transport>) -> Self {
+        self.transports.push((name.into(), transport));
+        self
+    }
+
+    /// The handler of a topic, with the usual terms.
+    pub fn handler<M, H>(self, topic: impl Into<String>, handler: H) -> Self
+    where
+        M: DeserializeOwned + Send + 'static,
+        H: Handler<M>,
+    {
+        self.handler_with(topic, Terms::default(), handler)
+    }
+
+    /// The handler of a topic, with its own terms for messages that bring none.
+    pub fn handler_with<M, H>(mut self, topic: impl Into<String>, terms: Terms, handler: H) -> Self
+    where
+        M: DeserializeOwned + Send + 'static,
+        H: Handler<M>,
+    {
+        self.handlers.push((topic.into(), erase(handler), terms));
+        self
+    }
+
+    /// Receives a topic from a transport, as a group; its handler is found by the topic.
+    pub fn subscribe(
+        mut self,
+        transport: impl Into<String>,
+        topic: impl Into<String>,
+        group: impl Into<String>,
+    ) -> Self {
+        self.subscriptions.push((transport.into(), topic.into(), group.into()));
+        self
+    }
+
+    /// A job and its handler, which receives the job's payload, or the
+    /// [`Occurrence`](crate::model::Occurrence) when it has none.
+    pub fn job<M, H>(mut self, job: JobBuilder, handler: H) -> Self
+    where
+        M: DeserializeOwned + Send + 'static,
+        H: Handler<M>,
+    {
+        self.handlers.push((job.topic_name(), erase(handler), Terms::recurring()));
+        self.jobs.push(job);
+        self
+    }
+
+    /// A job whose handler is registered elsewhere, here or in another process.
+    pub fn declare(mut self, job: JobBuilder) -> Self {
+        self.jobs.push(job);
+        self
+    }
+
+    /// The cron expression that the configuration gives a job instead of the declared one. One that
+    /// cannot be read is reported as an event, and the declared one is used.
+    pub fn cron_override(mut self, job: impl Into<String>, expression: impl Into<String>) -> Self {
+        self.cron_overrides.push((job.into(), expression.into()));
+        self
+    }
+
+    /// A queue this process works on, and how many of its messages at once. Without any, it works on
+    /// the queue `default` and on the queues of its jobs.
+    pub fn queue(mut self, name: impl Into<String>, concurrency: usize) -> Self {
+        self.queues.push((name.into(), concurrency));
+        self
+    }
+
+    /// Something around every publish and every attempt; the first one given is outermost.
+    pub fn middleware(mut self, middleware: impl Middleware) -> Self {
+        self.middleware.push(Arc::new(middleware));
+        self
+    }
+
+    /// Changes options.
+    pub fn options(mut self, change: impl FnOnce(&mut Options)) -> Self {
+        change(&mut self.options);
+        self
+    }
+
+    /// Checks everything as a whole.
+    pub fn build(self) -> Result<Punctual> {
+        self.options.check()?;
+        let transports = named_transports(self.transports)?;
+        let registry = registry(self.handlers)?;
+        let subscriptions = subscriptions(self.subscriptions, &transports, &registry, &self.options)?;
+        let jobs: Vec<Job> = self.jobs.into_iter().map(JobBuilder::finish).collect::<Result<_>>()?;
+        check_jobs(&jobs, self.holds)?;
+        let queues = queues(self.queues, &jobs, &self.options)?;
+        let declarations = declarations(jobs, &self.cron_overrides, &self.events, &self.app, self.release)?;
+        let (storage, inspect) = self.stores.unwrap_or_else(|| {
+            let memory = Arc::new(MemoryStorage::new(self.clock.clone()));
+            (memory.clone(), memory)
+        });
+        let now = self.clock.now();
+        let process = Arc::new(Process {
+            id: ProcessId::from_uuid(self.ids.next(now)),
+            app: self.app,
+            options: self.options,
+            clock: Arc::new(StorageClock::new(self.clock)),
+            ids: self.ids,
+            events: self.events,
+            storage,
+            inspect,
+            holds: self.holds,
+            transports,
+            registry,
+            middleware: self.middleware,
+            default_terms: Arc::new(Terms::default()),
+            in_flight: Arc::new(InFlight::new()),
+            stop: Stop::new(),
+        });
+        Ok(Punctual::new(process, Blueprint { declarations, release: self.release, queues, subscriptions }))
+    }
+}
+
+fn named_transports(given: Vec<(String, Arc<dyn Transport>)>) -> Result<BTreeMap<TransportName, Arc<dyn Transport>>> {
+    let mut transports = BTreeMap::new();
+    for (name, transport) in given {
+        let name = TransportName::new(name)?;
+        if transports.insert(name.clone(), transport).is_some() {
+            return Err(Error::conflict(format!("there are two transports {name:?}; rename one of them")));
+        }
+    }
+    Ok(transports)
+}
+
+fn registry(handlers: Vec<(String, Arc<dyn AnyHandler>, Terms)>) -> Result<Registry> {
+    let mut registry = Registry::default();
+    for (topic, handler, terms) in handlers {
+        terms.retry.check()?;
+        registry.insert(Topic::new(topic)?, Registration { handler, terms: Arc::new(terms) })?;
+    }
+    Ok(registry)
+}
+
+fn subscriptions(
+    given: Vec<(String, String, String)>,
+    transports: &BTreeMap<TransportName, Arc<dyn Transport>>,
+    registry: &Registry,
+    options: &Options,
+) -> Result<Vec<Subscribed>> {
+    let mut subscriptions = Vec::new();
+    for (transport, topic, group) in given {
+        let (transport, topic) = (TransportName::new(transport)?, Topic::new(topic)?);
+        if !transports.contains_key(&transport) {
+            return Err(Error::invalid(format!(
+                "the subscription to {topic:?} names the transport {transport:?}, which was not given to the builder"
+            )));
+        }
+        if !registry.contains(&topic) {
+            return Err(Error::invalid(format!("the subscription to {topic:?} has no handler; add one with handler()")));
+        }
+        let subscription = Subscription { topic, group, prefetch: options.concurrency };
+        subscriptions.push(Subscribed { transport, subscription });
+    }
+    Ok(subscriptions)
+}
+
+fn check_jobs(jobs: &[Job], holds: bool) -> Result<()> {
+    let mut names = BTreeSet::new();
+    for job in jobs {
+        if !names.insert(job.name.as_str().to_lowercase()) {
+            return Err(Error::conflict(format!(
+                "the job {:?} is declared twice (names are compared without regard to case); rename one of them",
+                job.name
+            )));
+        }
+    }
+    if let Some(job) = jobs.first().filter(|_| !holds) {
+        return Err(Error::invalid(format!(
+            "the job {:?} needs a storage, and the builder was told to have none",
+            job.name
+        )));
+    }
+    Ok(())
+}
+
+fn queues(given: Vec<(String, usize)>, jobs: &[Job], options: &Options) -> Result<Vec<(Queue, usize)>> {
+    let mut queues = BTreeMap::new();
+    for (name, concurrency) in given {
+        if concurrency == 0 {
+            return Err(Error::invalid(format!("the queue {name:?} has concurrency 0; it must be at least 1")));
+        }
+        if queues.insert(Queue::new(&name)?, concurrency).is_some() {
+            return Err(Error::conflict(format!("the queue {name:?} is given twice")));
+        }
+    }
+    if queues.is_empty() {
+        queues.insert(Queue::default(), options.concurrency);
+        queues.extend(jobs.iter().map(|job| (job.queue.clone(), options.concurrency)));
+    }
+    Ok(queues.into_iter().collect())
+}
+
+fn declarations(
+    jobs: Vec<Job>,
+    cron_overrides: &[(String, String)],
+    events: &Events,
+    app: &str,
+    release: u64,
+) -> Result<Vec<Declaration>> {
+    for (name, _) in cron_overrides {
+        JobName::new(name)?;
+    }
+    let declaration = |job: Job| {
+        let text = cron_overrides.iter().find(|(name, _)| name == job.name.as_str()).map(|(_, text)| text);
+        let configured = text.and_then(|text| match configured_schedule(&job, text) {
+            Ok(schedule) => Some(schedule),
+            Err(error) => {
+                events.emit(Event::JobConfigurationInvalid {
+                    job: job.name.clone(),
+                    text: text.clone(),
+                    error: error.to_string(),
+                });
+                None
+            }
+        });
+        Declaration { job, configured, app: app.to_owned(), release, origin: Origin::Declared }
+    };
+    Ok(jobs.into_iter().map(declaration).collect())
+}

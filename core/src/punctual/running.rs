@@ -1,0 +1,192 @@
+//! A process while it lives: start its services, hand out its clients, and stop without losing or
+//! repeating anything: no new claims, time to finish, a request to stop, and work given back.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use tokio::task::JoinSet;
+
+use super::Builder;
+use crate::client::{Admin, Jobs, Publisher};
+use crate::clock::{Clock, add, within};
+use crate::engine::{
+    Pace, Process, Pruner, Pulse, QueueWorker, Reconciler, Relay, Rescuer, Scheduler, Service, Settler,
+    SubscriptionWorker, goodbye, run,
+};
+use crate::error::{Error, Result};
+use crate::event::{Event, Events};
+use crate::handler::Cause;
+use crate::model::{ProcessId, Queue, TransportName};
+use crate::policy::Declaration;
+use crate::storage::{Line, Wakeup};
+use crate::transport::Subscription;
+
+/// What to run, besides what the process shares.
+pub(super) struct Blueprint {
+    pub(super) declarations: Vec<Declaration>,
+    pub(super) release: u64,
+    pub(super) queues: Vec<(Queue, usize)>,
+    pub(super) subscriptions: Vec<Subscribed>,
+}
+
+/// A topic to receive from a transport.
+pub(super) struct Subscribed {
+    pub(super) transport: TransportName,
+    pub(super) subscription: Subscription,
+}
+
+/// A process: the services in the background, and the clients to talk to them.
+///
+/// Built by [`Punctual::builder`], running after [`Punctual::start`], ended by
+/// [`Punctual::shutdown`]. Dropping it without a shutdown stops the services and leaves what runs to
+/// the rescuer of another process.
+pub struct Punctual {
+    process: Arc<Process>,
+    blueprint: Mutex<Option<Blueprint>>,
+    tasks: Mutex<JoinSet<()>>,
+    settler: Mutex<Option<Settler>>,
+}
+
+/// How a shutdown went.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stopped {
+    /// Attempts that were asked to stop because they did not finish by themselves.
+    pub interrupted: usize,
+    /// Attempts that had not been settled when the deadline came; other processes take them over.
+    pub abandoned: usize,
+}
+
+impl Punctual {
+    /// Puts a process together.
+    pub fn builder() -> Builder {
+        Builder::default()
+    }
+
+    pub(super) fn new(process: Arc<Process>, blueprint: Blueprint) -> Self {
+        Self {
+            process,
+            blueprint: Mutex::new(Some(blueprint)),
+            tasks: Mutex::new(JoinSet::new()),
+            settler: Mutex::new(None),
+        }
+    }
+
+    /// The identity of this process; new at every start.
+    pub fn process_id(&self) -> ProcessId {
+        self.process.id
+    }
+
+    /// Sends messages.
+    pub fn publisher(&self) -> Publisher {
+        Publisher::new(self.process.clone())
+    }
+
+    /// Plans one-time jobs.
+    pub fn jobs(&self) -> Jobs {
+        Jobs::new(self.process.clone())
+    }
+
+    /// Looks and steers.
+    pub fn admin(&self) -> Admin {
+        Admin::new(self.process.clone())
+    }
+
+    /// What happens, as it happens.
+    pub fn events(&self) -> &Arc<Events> {
+        &self.process.events
+    }
+
+    /// Starts the services. A second call does nothing. A storage that is out of reach does not fail
+    /// the start: the services try until it answers.
+    pub async fn start(&self) -> Result<()> {
+        let blueprint = self.blueprint.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let Some(blueprint) = blueprint else { return Ok(()) };
+        let mut consumers = Vec::new();
+        if self.process.options.handling {
+            for Subscribed { transport, subscription } in blueprint.subscriptions {
+                let name = format!("worker of {} on {transport}", subscription.topic);
+                let Some(carrier) = self.process.transports.get(&transport) else {
+                    return Err(Error::internal(format!("the transport {transport:?} vanished after build")));
+                };
+                consumers.push((transport.clone(), name, carrier.subscribe(subscription).await?));
+            }
+        }
+        let (settler, writer) = Settler::new(self.process.clone());
+        let mut tasks = self.tasks.lock().unwrap_or_else(PoisonError::into_inner);
+        tasks.spawn(writer);
+        let process = &self.process;
+        self.spawn(&mut tasks, Pulse::new(process.clone()), Vec::new());
+        self.spawn(&mut tasks, Rescuer::new(process.clone()), Vec::new());
+        if process.options.scheduling {
+            let reconciler = Reconciler::new(process.clone(), blueprint.declarations, blueprint.release);
+            let wakeups = vec![process.storage.wakeup(&Line::Jobs)];
+            self.spawn(&mut tasks, Scheduler::new(process.clone(), reconciler), wakeups);
+        }
+        if let Some(retention) = process.options.retention {
+            let pruner = Pruner::new(process.storage.clone(), process.events.clone(), retention);
+            self.spawn(&mut tasks, pruner, Vec::new());
+        }
+        for (name, transport) in &process.transports {
+            let relay = Relay::new(process.clone(), name.clone(), transport.clone());
+            let wakeups = relay.wakeups();
+            self.spawn(&mut tasks, relay, wakeups);
+        }
+        if process.options.handling {
+            for (queue, concurrency) in blueprint.queues {
+                let worker = QueueWorker::new(process.clone(), settler.clone(), queue, concurrency);
+                let wakeups = worker.wakeups();
+                self.spawn(&mut tasks, worker, wakeups);
+            }
+            let concurrency = process.options.concurrency;
+            for (transport, name, consumer) in consumers {
+                let settler = settler.of(transport);
+                tasks.spawn(SubscriptionWorker::new(process.clone(), settler, consumer, name, concurrency).run());
+            }
+        }
+        drop(tasks);
+        *self.settler.lock().unwrap_or_else(PoisonError::into_inner) = Some(settler);
+        process.events.emit(Event::ProcessStarted { process: process.id });
+        Ok(())
+    }
+
+    fn spawn(&self, tasks: &mut JoinSet<()>, service: impl Service + 'static, wakeups: Vec<Wakeup>) {
+        let pace = Pace {
+            clock: self.process.clock.clone(),
+            events: self.process.events.clone(),
+            poll_interval: self.process.options.poll_interval,
+            wakeups,
+            stop: self.process.stop.clone(),
+        };
+        tasks.spawn(run(Box::new(service), pace));
+    }
+
+    /// Stops: no new work, `drain` for handlers to finish, then a request to stop and `grace` to wind
+    /// down; what is unfinished is given back without spending an attempt.
+    pub async fn shutdown(&self) -> Stopped {
+        let process = &self.process;
+        let clock: &dyn Clock = &*process.clock;
+        let running = process.in_flight.len();
+        process.events.emit(Event::ProcessStopping { process: process.id, running });
+        process.stop.request();
+        let drained = within(clock, add(clock.now(), process.options.drain), process.in_flight.emptied()).await;
+        let interrupted = if drained.is_some() { 0 } else { process.in_flight.len() };
+        process.in_flight.cancel_all(Cause::Shutdown);
+        // The handlers' own grace, and as much again to store what they said.
+        let until = add(clock.now(), process.options.grace * 2);
+        let _ = within(clock, until, process.in_flight.emptied()).await;
+        let abandoned = process.in_flight.len();
+        self.settler.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let mut tasks = std::mem::take(&mut *self.tasks.lock().unwrap_or_else(PoisonError::into_inner));
+        let _ = within(clock, until, async { while tasks.join_next().await.is_some() {} }).await;
+        tasks.shutdown().await;
+        // Best effort: without it the others find out by the missing beats.
+        let _ = within(clock, until, goodbye(process)).await;
+        process.events.emit(Event::ProcessStopped { process: process.id, released: interrupted });
+        Stopped { interrupted, abandoned }
+    }
+}
+
+impl Drop for Punctual {
+    fn drop(&mut self) {
+        self.process.stop.request();
+    }
+}

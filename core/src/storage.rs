@@ -1,0 +1,403 @@
+//! The contract of a storage: remember messages and jobs, and decide every race by compare-and-set.
+//!
+//! A storage never computes a retry time, a misfire or a next state. It stores what the pure
+//! policies decided and enforces the fence: only the current token of a lease settles, only the
+//! version that was seen is replaced. It reads no clock; `now` is an argument everywhere except in
+//! [`Storage::time`], whose whole purpose it is.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use jiff::Timestamp;
+use tokio::sync::watch;
+
+use crate::error::Result;
+use crate::model::{
+    Execution, JobName, JobRecord, Key, Lease, LeaseRef, Message, MessageId, MessageRecord,
+    ProcessId, Queue, State, Steer, Topic,
+};
+use crate::policy::Verdict;
+
+/// Remembers messages and jobs.
+///
+/// Every method is safe to call from many tasks and many processes at once. Batches are bounded by
+/// the caller. An `Err` means that the caller cannot know whether the call took effect; every call
+/// is therefore safe to repeat.
+#[async_trait]
+pub trait Storage: Send + Sync + 'static {
+    /// Stores a batch, all or nothing, in the order given.
+    ///
+    /// - An entry whose id is already stored is answered as a duplicate of itself, so that a call
+    ///   whose answer was lost can be repeated.
+    /// - An entry whose deduplication key is already alive is answered as a duplicate and not
+    ///   stored; with [`Entry::replace`] a pending one is replaced instead, a running one is not.
+    /// - After `Ok` the batch survives whatever the storage promises to survive.
+    async fn enqueue(&self, entries: Vec<Entry>, now: Timestamp) -> Result<Vec<Enqueued>>;
+
+    /// Hands at most `limit` due messages of a queue to an owner, each under a lease.
+    ///
+    /// - Only pending messages with `due_at <= now`, ordered by priority (high first), due time, id.
+    /// - Counts the attempt. Every lease has a token greater than all before.
+    /// - No message is ever given to two owners.
+    async fn claim(&self, claim: Claim, now: Timestamp) -> Result<Vec<Claimed>>;
+
+    /// Renews leases until an instant; answers held or lost, and whether a cancel was asked for.
+    async fn extend(&self, leases: &[LeaseRef], until: Timestamp, now: Timestamp) -> Result<Vec<Extended>>;
+
+    /// Applies finished decisions and appends their executions in one step, each only if its token
+    /// is still the current one.
+    ///
+    /// - A message that is done or cancelled leaves the hot table; its execution stays.
+    /// - `Again` for a message whose cancel was asked for is not applied but answered
+    ///   [`Settled::CancelRequested`], so that the engine decides again.
+    /// - A settlement with an old token changes nothing and appends nothing.
+    async fn settle(&self, settlements: Vec<Settlement>, now: Timestamp) -> Result<Vec<Settled>>;
+
+    /// Appends executions of messages that a broker delivered; with a dead letter, keeps the message.
+    async fn record(&self, records: Vec<BrokerRecord>, now: Timestamp) -> Result<()>;
+
+    /// Does what an operator asks of messages; answers applied, or refused with the present state.
+    async fn command(&self, command: Command, now: Timestamp) -> Result<Commanded>;
+
+    /// Creates or replaces a job's record if its version is still the one seen (none: not there).
+    ///
+    /// Answers unchanged, without a write, when the stored record is equal apart from its version
+    /// and times.
+    async fn declare(&self, record: JobRecord, seen: Option<u64>, now: Timestamp) -> Result<Declared>;
+
+    /// At most `limit` jobs the scheduler has to look at, oldest first, each with how many of its
+    /// messages are alive.
+    async fn due_jobs(&self, limit: usize, now: Timestamp) -> Result<Vec<DueJob>>;
+
+    /// Fires occurrences: for each firing whose version is still the one seen, inserts its messages,
+    /// appends its skipped executions and moves the cursor, in one step.
+    ///
+    /// - A firing whose job has more than `alive_max` messages alive is not applied but answered
+    ///   [`Fired::Overlapping`].
+    /// - Each firing stands for itself; one that is refused does not touch the others.
+    async fn fire(&self, firings: Vec<Firing>, now: Timestamp) -> Result<Vec<Fired>>;
+
+    /// Changes a job for an operator if its version is still the one seen.
+    async fn steer(&self, job: &JobName, steer: Steer, seen: u64, now: Timestamp) -> Result<Steered>;
+
+    /// Takes over at most `limit` messages whose lease has expired, or whose owner's last beat has
+    /// run out, under a fresh lease and without counting an attempt. `now` is the storage's time.
+    async fn reclaim(&self, reclaim: Reclaim, now: Timestamp) -> Result<Vec<Claimed>>;
+
+    /// Says that a process is alive until an instant. With an instant in the past it says goodbye.
+    async fn beat(&self, process: ProcessId, until: Timestamp, now: Timestamp) -> Result<()>;
+
+    /// Deletes at most `limit` finished messages and executions that ended strictly before an
+    /// instant, and answers how many of each went.
+    async fn prune(&self, prune: Prune, now: Timestamp) -> Result<Pruned>;
+
+    /// The earliest instant at which a line has something to do; in the past when it has it now.
+    async fn next_due(&self, line: &Line) -> Result<Option<Timestamp>>;
+
+    /// A handle that rings when a line may have become due earlier than [`Storage::next_due`] said.
+    /// Rings may be missed across processes; polling is the safety net.
+    fn wakeup(&self, line: &Line) -> Wakeup;
+
+    /// The storage's own time, used to correct ours and to judge leases.
+    async fn time(&self) -> Result<Timestamp>;
+}
+
+/// A message on its way into the storage.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Entry {
+    /// The message.
+    pub message: Arc<Message>,
+    /// Whether a pending message with the same deduplication key is replaced.
+    pub replace: bool,
+}
+
+impl From<Message> for Entry {
+    fn from(message: Message) -> Self {
+        Self { message: Arc::new(message), replace: false }
+    }
+}
+
+/// What became of an entry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Enqueued {
+    /// Stored.
+    Stored,
+    /// Stored in place of a pending one.
+    Replaced(MessageId),
+    /// Not stored: this one is alive under the same deduplication key, or has the same id.
+    Duplicate(MessageId),
+}
+
+/// What an owner asks for.
+#[derive(Clone, Debug)]
+pub struct Claim {
+    /// The line.
+    pub queue: Queue,
+    /// Who asks.
+    pub owner: ProcessId,
+    /// The most messages it can start.
+    pub limit: usize,
+    /// The end of the leases.
+    pub until: Timestamp,
+}
+
+/// A message in the hands of an owner.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Claimed {
+    /// What was sent.
+    pub message: Arc<Message>,
+    /// The right to it.
+    pub lease: Lease,
+    /// When it was due.
+    pub due_at: Timestamp,
+    /// Which attempt this is, from 1. For a reclaimed message: the attempt that was lost.
+    pub attempt: u32,
+    /// Processes lost before.
+    pub crashes: u32,
+    /// Snoozes before.
+    pub snoozes: u32,
+    /// Whether a cancel was asked for.
+    pub cancel_requested: bool,
+}
+
+impl Claimed {
+    /// What a settlement must show.
+    pub fn lease_ref(&self) -> LeaseRef {
+        LeaseRef { message: self.message.id, token: self.lease.token }
+    }
+}
+
+/// What became of a lease that was to be renewed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Extended {
+    /// Renewed.
+    Held,
+    /// Renewed, and an operator asks to cancel.
+    CancelRequested,
+    /// Gone: somebody else may have the message.
+    Lost,
+}
+
+/// A finished decision about a claimed message.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Settlement {
+    /// The lease that gives the right.
+    pub lease: LeaseRef,
+    /// What happens next.
+    pub verdict: Verdict,
+    /// The attempt that ended, when it is to be kept.
+    pub execution: Option<Execution>,
+}
+
+/// What became of a settlement.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Settled {
+    /// Stored.
+    Applied,
+    /// Not stored: a cancel was asked for meanwhile; decide again.
+    CancelRequested,
+    /// Not stored: the lease is no longer the current one.
+    Lost,
+}
+
+/// The execution of a message that came from a broker, and the message itself when it is dead.
+#[derive(Clone, Debug, PartialEq)]
+pub struct BrokerRecord {
+    /// The attempt that ended.
+    pub execution: Execution,
+    /// The dead letter to keep.
+    pub dead: Option<Box<MessageRecord>>,
+}
+
+/// What an operator wants of messages.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Command {
+    /// Stop it: pending at once, running by asking its handler.
+    Cancel(MessageId),
+    /// Stop every pending message of a topic that is about a key; running ones are left alone.
+    CancelKey {
+        /// The topic.
+        topic: Topic,
+        /// The key.
+        key: Key,
+    },
+    /// Send a finished message again.
+    Redrive {
+        /// The message.
+        id: MessageId,
+        /// When it is due.
+        due_at: Timestamp,
+    },
+    /// Make a pending message due at another instant.
+    Reschedule {
+        /// The message.
+        id: MessageId,
+        /// When it is due.
+        due_at: Timestamp,
+    },
+    /// Remove a message that is not running, without a trace.
+    Delete(MessageId),
+}
+
+/// What became of a command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Commanded {
+    /// Done, to so many messages.
+    Applied(u64),
+    /// The handler was asked; it may take a moment.
+    Requested,
+    /// The present state does not allow it.
+    Refused(State),
+    /// No such message.
+    Unknown,
+}
+
+/// What became of a declaration.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Declared {
+    /// The job is new.
+    Created,
+    /// The job was replaced.
+    Changed,
+    /// Nothing differed, nothing was written.
+    Unchanged,
+    /// Somebody else changed it since it was seen; read and decide again.
+    Raced,
+}
+
+/// A job to look at.
+#[derive(Clone, Debug, PartialEq)]
+pub struct DueJob {
+    /// The job.
+    pub record: JobRecord,
+    /// How many of its messages are pending or running.
+    pub alive: u32,
+}
+
+/// Occurrences that were decided about, and where the cursor goes.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Firing {
+    /// The job.
+    pub job: JobName,
+    /// The version the decision is based on.
+    pub seen: u64,
+    /// The occurrences that run.
+    pub messages: Vec<Arc<Message>>,
+    /// The occurrences that do not, each with its reason.
+    pub skipped: Vec<Execution>,
+    /// Refuse when more of the job's messages are alive than this; none never refuses.
+    pub alive_max: Option<u32>,
+    /// Cancel what is alive of the job before inserting.
+    pub cancel_alive: bool,
+    /// The record after it: cursor, last nominal time, runs, anchor, retirement.
+    pub after: Box<JobRecord>,
+}
+
+/// What became of a firing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fired {
+    /// Stored.
+    Fired,
+    /// Not stored: another node was first, or the job changed.
+    AlreadyMoved,
+    /// Not stored: so many messages of the job are alive.
+    Overlapping(u32),
+}
+
+/// What became of a change to a job.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Steered {
+    /// Stored; this is the record now.
+    Applied(Box<JobRecord>),
+    /// Somebody else changed it since it was seen; read and decide again.
+    Raced,
+    /// No such job.
+    Unknown,
+}
+
+/// What the rescuer asks for.
+#[derive(Clone, Debug)]
+pub struct Reclaim {
+    /// Who asks.
+    pub owner: ProcessId,
+    /// The most messages it takes over.
+    pub limit: usize,
+    /// The end of the fresh leases.
+    pub until: Timestamp,
+}
+
+/// What the pruner may delete.
+#[derive(Clone, Copy, Debug)]
+pub struct Prune {
+    /// Only what ended strictly before.
+    pub before: Timestamp,
+    /// The most rows of each kind.
+    pub limit: usize,
+    /// Whether dead letters go as well; otherwise they are kept for people.
+    pub dead: bool,
+}
+
+/// How much was deleted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Pruned {
+    /// Finished messages.
+    pub messages: u64,
+    /// Executions.
+    pub executions: u64,
+}
+
+/// Something that can have work due.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Line {
+    /// The messages of a queue.
+    Queue(Queue),
+    /// The jobs.
+    Jobs,
+}
+
+/// Rings when something may have become due earlier.
+///
+/// A ring that came while nobody waited is not lost: the next [`Wakeup::rung`] returns at once.
+#[derive(Clone, Debug)]
+pub struct Wakeup {
+    rings: watch::Receiver<u64>,
+}
+
+impl Wakeup {
+    /// A bell and the handle that hears it.
+    pub fn new() -> (Bell, Self) {
+        let (sender, rings) = watch::channel(0);
+        (Bell { sender: Arc::new(sender) }, Self { rings })
+    }
+
+    /// Waits for the next ring; for ever when the bell is gone. Cancel-safe.
+    pub async fn rung(&mut self) {
+        if self.rings.changed().await.is_err() {
+            std::future::pending::<()>().await;
+        }
+    }
+}
+
+/// The other end of a [`Wakeup`].
+#[derive(Clone, Debug)]
+pub struct Bell {
+    sender: Arc<watch::Sender<u64>>,
+}
+
+impl Bell {
+    /// Wakes whoever waits; many rings at once are one.
+    pub fn ring(&self) {
+        self.sender.send_modify(|count| *count = count.wrapping_add(1));
+    }
+
+    /// Another handle that hears this bell.
+    pub fn wakeup(&self) -> Wakeup {
+        Wakeup { rings: self.sender.subscribe() }
+    }
+}
+
+/// How long a process is believed alive after a beat: three missed beats.
+pub const BEAT_LENGTH: Duration = Duration::from_secs(30);
+/// How often a process beats.
+pub const BEAT_INTERVAL: Duration = Duration::from_secs(10);
