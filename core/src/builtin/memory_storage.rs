@@ -4,14 +4,17 @@
 //! sees half done. Bells are rung after the mutex is free. What is here is gone when the process
 //! ends; that is the only promise it does not make.
 
+mod by_end;
 mod commands;
 mod history;
 mod index;
 mod jobs;
 mod lane;
+mod leases;
 mod memory;
 mod names;
 mod reading;
+mod records;
 mod upkeep;
 mod work;
 

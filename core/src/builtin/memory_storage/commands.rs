@@ -27,7 +27,7 @@ impl Memory {
 
     /// Stops a message: a pending one at once, a running one by a flag that its owner will see.
     pub(super) fn cancel(&mut self, id: MessageId, now: Timestamp) -> Commanded {
-        if let Some(stored) = self.messages.get_mut(&id)
+        if let Some(stored) = self.records.get_mut(id)
             && stored.record.state == State::Running
         {
             stored.record.cancel_requested = true;
@@ -45,7 +45,7 @@ impl Memory {
 
     /// Sends a finished message again, under its id, with every count at zero.
     fn redrive(&mut self, id: MessageId, due_at: Timestamp) -> Commanded {
-        let Some(stored) = self.messages.get(&id) else {
+        let Some(stored) = self.records.get(id) else {
             return Commanded::Unknown;
         };
         let state = stored.record.state;
@@ -64,7 +64,7 @@ impl Memory {
     }
 
     fn reschedule(&mut self, id: MessageId, due_at: Timestamp) -> Commanded {
-        let Some(stored) = self.messages.get_mut(&id) else {
+        let Some(stored) = self.records.get_mut(id) else {
             return Commanded::Unknown;
         };
         if stored.record.state != State::Pending {
@@ -89,7 +89,7 @@ impl Memory {
     }
 
     fn state_of(&self, id: MessageId) -> Option<State> {
-        self.messages.get(&id).map(|stored| stored.record.state)
+        self.records.get(id).map(|stored| stored.record.state)
     }
 }
 

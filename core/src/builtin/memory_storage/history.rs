@@ -1,13 +1,13 @@
-//! Executions: by id for people, by their end for pruning and throughput. Bounded; the one that
-//! ended first falls out.
+//! Executions, in the order they ended. Bounded; the one that ended first falls out. People read
+//! them by id, which is nearly the same order but not quite, so a page walks through all of them.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::ops::Bound;
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap};
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
-use uuid::Uuid;
 
+use super::by_end::{ByEnd, Ended, Place};
 use crate::clock;
 use crate::error::{Error, Result};
 use crate::inspect::{Bucket, ExecutionFilter, Page, Paged};
@@ -15,16 +15,20 @@ use crate::model::{Execution, ExecutionId, MessageId};
 
 /// The executions that are kept.
 pub(super) struct History {
-    executions: BTreeMap<ExecutionId, Execution>,
-    by_end: BTreeSet<(Timestamp, ExecutionId)>,
+    executions: ByEnd<Execution>,
     length_max: usize,
+}
+
+impl Ended for Execution {
+    fn place(&self) -> Place {
+        (self.ended_at, self.id.as_uuid().as_u128())
+    }
 }
 
 impl History {
     pub(super) fn new(length_max: usize) -> Self {
         Self {
-            executions: BTreeMap::new(),
-            by_end: BTreeSet::new(),
+            executions: ByEnd::new(),
             length_max,
         }
     }
@@ -34,54 +38,51 @@ impl History {
         self.trim();
     }
 
-    /// Appends an execution, once: an id that is known stays as it was written.
+    /// Appends an execution; appended again, it is there once.
     pub(super) fn append(&mut self, execution: Execution) {
-        let place = (execution.ended_at, execution.id);
-        if self.executions.contains_key(&execution.id) {
-            return;
-        }
-        self.executions.insert(execution.id, execution);
-        self.by_end.insert(place);
+        self.executions.insert(execution);
         self.trim();
     }
 
     /// Deletes at most `limit` that ended strictly before an instant; answers how many went.
     pub(super) fn prune(&mut self, before: Timestamp, limit: usize) -> u64 {
-        let mut count = 0;
-        while count < limit && self.by_end.first().is_some_and(|(end, _)| *end < before) {
-            self.pop_oldest();
-            count += 1;
+        let count = self.executions.before(before).take(limit).count();
+        for _ in 0..count {
+            self.executions.pop_first();
         }
         count as u64
     }
 
     /// Forgets every attempt of a message.
     pub(super) fn forget(&mut self, message: MessageId) {
-        let by_end = &mut self.by_end;
-        self.executions.retain(|id, execution| {
-            let keep = execution.message != Some(message);
-            if !keep {
-                by_end.remove(&(execution.ended_at, *id));
-            }
-            keep
-        });
+        self.executions
+            .retain(|execution| execution.message != Some(message));
     }
 
+    /// Newest id first. Keeps only as many as the page has while it walks.
     pub(super) fn page(
         &self,
         filter: &ExecutionFilter,
         page: Page<ExecutionId>,
     ) -> Paged<Execution, ExecutionId> {
         let limit = page.bounded();
-        let end = page.after.map_or(Bound::Unbounded, Bound::Excluded);
-        let mut found = self
-            .executions
-            .range((Bound::Unbounded, end))
-            .rev()
-            .map(|(_, execution)| execution)
-            .filter(|execution| matches(filter, execution));
-        let rows: Vec<Execution> = found.by_ref().take(limit).cloned().collect();
-        let more = found.next().is_some();
+        let mut newest = BinaryHeap::with_capacity(limit + 2);
+        let walk = self.executions.iter().enumerate().rev();
+        for (index, execution) in walk.filter(|(_, execution)| matches(filter, execution)) {
+            if page.after.is_none_or(|after| execution.id < after) {
+                newest.push(Reverse((execution.id, index)));
+                if newest.len() > limit + 1 {
+                    newest.pop();
+                }
+            }
+        }
+        let mut found = newest.into_sorted_vec();
+        let more = found.len() > limit;
+        found.truncate(limit);
+        let rows: Vec<Execution> = found
+            .into_iter()
+            .filter_map(|Reverse((_, index))| self.executions.get(index).cloned())
+            .collect();
         Paged {
             next: rows.last().filter(|_| more).map(|row| row.id),
             rows,
@@ -96,14 +97,8 @@ impl History {
             ));
         }
         let mut buckets: Vec<Bucket> = Vec::new();
-        for (ended_at, id) in self
-            .by_end
-            .range((since, ExecutionId::from_uuid(Uuid::nil()))..)
-        {
-            let Some(execution) = self.executions.get(id) else {
-                continue;
-            };
-            let start = start_of_bucket(since, bucket, *ended_at);
+        for execution in self.executions.since(since) {
+            let start = start_of_bucket(since, bucket, execution.ended_at);
             if buckets.last().is_none_or(|last| last.start != start) {
                 buckets.push(Bucket {
                     start,
@@ -118,14 +113,8 @@ impl History {
     }
 
     fn trim(&mut self) {
-        while self.by_end.len() > self.length_max {
-            self.pop_oldest();
-        }
-    }
-
-    fn pop_oldest(&mut self) {
-        if let Some((_, id)) = self.by_end.pop_first() {
-            self.executions.remove(&id);
+        while self.executions.len() > self.length_max {
+            self.executions.pop_first();
         }
     }
 }

@@ -5,95 +5,93 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
-use uuid::Uuid;
 
-use super::lane::Lane;
-use crate::model::{MessageId, MessageRecord, ProcessId, Queue, State};
+use super::by_end::{ByEnd, Ended, Place, first_at};
+use super::lane::{Lane, LaneId};
+use super::leases::Leases;
+use super::records::{Slot, Stored};
+use crate::model::{Queue, State};
 use crate::storage::{Bell, Wakeup};
 
-/// The place of a lane in the list of lanes. Lanes are never removed.
-pub(super) type LaneId = usize;
-
-/// A record and the lane of its queue.
-pub(super) struct Stored {
-    pub(super) record: MessageRecord,
-    pub(super) lane: LaneId,
-}
-
-type ByInstant = BTreeSet<(Timestamp, MessageId)>;
-
 /// The sorted sets.
-#[derive(Default)]
 pub(super) struct Index {
     lanes: Vec<Lane>,
     lane_ids: BTreeMap<Queue, LaneId>,
-    leases: BTreeMap<ProcessId, ByInstant>,
-    finished: ByInstant,
-    dead: ByInstant,
+    pub(super) leases: Leases,
+    finished: ByEnd<Finished>,
+    dead: BTreeMap<Place, Slot>,
     rung: BTreeSet<LaneId>,
 }
 
+/// A message that is done or cancelled.
+struct Finished {
+    place: Place,
+    slot: Slot,
+}
+
+impl Ended for Finished {
+    fn place(&self) -> Place {
+        self.place
+    }
+}
+
 impl Index {
+    pub(super) fn new() -> Self {
+        Self {
+            lanes: Vec::new(),
+            lane_ids: BTreeMap::new(),
+            leases: Leases::default(),
+            finished: ByEnd::new(),
+            dead: BTreeMap::new(),
+            rung: BTreeSet::new(),
+        }
+    }
+
     /// The record has just got its state: put it where that state belongs.
     pub(super) fn enter(&mut self, stored: &Stored) {
-        let record = &stored.record;
         let lane = &mut self.lanes[stored.lane];
-        lane.count_up(record.state);
-        match record.state {
+        lane.count_up(stored.record.state);
+        match stored.record.state {
             State::Pending => {
                 // Who sleeps was told an instant that is not later than the earliest one here, or
                 // was woken since; only something earlier still is news.
-                if lane.insert(record) {
+                if lane.insert(stored) {
                     self.rung.insert(stored.lane);
                 }
             }
-            State::Running => {
-                if let Some(lease) = record.lease {
-                    let owned = self.leases.entry(lease.owner).or_default();
-                    owned.insert((lease.until, record.message.id));
-                }
-            }
+            State::Running => self.leases.insert(stored),
             State::Done | State::Cancelled => {
-                self.finished.insert(end_of(record));
+                self.finished.insert(Finished {
+                    place: end_of(stored),
+                    slot: stored.slot,
+                });
             }
             State::Dead => {
-                self.dead.insert(end_of(record));
+                self.dead.insert(end_of(stored), stored.slot);
             }
         }
     }
 
     /// The record is about to change or to go: take it from where its state belongs.
     pub(super) fn leave(&mut self, stored: &Stored) {
-        let record = &stored.record;
         let lane = &mut self.lanes[stored.lane];
-        lane.count_down(record.state);
-        match record.state {
-            State::Pending => lane.remove(record),
-            State::Running => {
-                if let Some(lease) = record.lease
-                    && let Some(owned) = self.leases.get_mut(&lease.owner)
-                {
-                    owned.remove(&(lease.until, record.message.id));
-                    if owned.is_empty() {
-                        self.leases.remove(&lease.owner);
-                    }
-                }
-            }
-            State::Done | State::Cancelled => {
-                self.finished.remove(&end_of(record));
-            }
+        lane.count_down(stored.record.state);
+        match stored.record.state {
+            State::Pending => lane.remove(stored),
+            State::Running => self.leases.remove(stored),
+            State::Done | State::Cancelled => self.finished.remove(end_of(stored)),
             State::Dead => {
-                self.dead.remove(&end_of(record));
+                self.dead.remove(&end_of(stored));
             }
         }
     }
 
     /// Takes the next due message out of a lane; the caller gives it a lease and enters it again.
-    pub(super) fn pop_due(&mut self, lane: LaneId, now: Timestamp) -> Option<MessageId> {
+    pub(super) fn pop_due(&mut self, lane: LaneId, now: Timestamp) -> Option<Slot> {
         let lane = &mut self.lanes[lane];
-        let id = lane.pop_due(now)?;
+        let slot = lane.pop_due(now)?;
         lane.count_down(State::Pending);
-        Some(id)
+        Some(slot)
     }
 
     pub(super) fn find_lane(&self, queue: &Queue) -> Option<LaneId> {
@@ -123,7 +121,7 @@ impl Index {
         self.lanes[lane].bell().wakeup()
     }
 
-    /// Rings at the end of this step, for whoever looks at one running message.
+    /// Rings a lane at the end of this step, for whoever has one of its messages in hand.
     pub(super) fn ring(&mut self, lane: LaneId) {
         self.rung.insert(lane);
     }
@@ -135,75 +133,36 @@ impl Index {
             .collect()
     }
 
-    /// At most `limit` leases that may be taken over, by their end and id: those that ended before
-    /// `now`, and all of an owner whose beat has run out.
-    pub(super) fn lapsed(
-        &self,
-        beats: &BTreeMap<ProcessId, Timestamp>,
-        limit: usize,
-        now: Timestamp,
-    ) -> Vec<MessageId> {
-        let mut found: Vec<(Timestamp, MessageId)> = Vec::new();
-        for (owner, owned) in &self.leases {
-            if beats.get(owner).is_some_and(|until| *until < now) {
-                found.extend(owned.iter().take(limit));
-            } else {
-                found.extend(owned.range(..first_at(now)).take(limit));
-            }
-        }
-        found.sort_unstable();
-        found.truncate(limit);
-        found.into_iter().map(|(_, id)| id).collect()
-    }
-
-    /// How many leases ended before an instant.
-    pub(super) fn expired_count(&self, now: Timestamp) -> usize {
-        self.leases
-            .values()
-            .map(|owned| owned.range(..first_at(now)).count())
-            .sum()
-    }
-
-    pub(super) fn owns(&self, owner: ProcessId) -> bool {
-        self.leases.contains_key(&owner)
-    }
-
     pub(super) fn finished_count(&self) -> usize {
         self.finished.len()
     }
 
-    /// The finished message that ended first.
-    pub(super) fn oldest_finished(&self) -> Option<MessageId> {
-        self.finished.first().map(|(_, id)| *id)
+    /// The done or cancelled message that ended first.
+    pub(super) fn oldest_finished(&self) -> Option<Slot> {
+        self.finished.first().map(|finished| finished.slot)
     }
 
-    /// At most `limit` finished messages that ended before an instant, oldest first; with `dead`
-    /// dead letters after them.
-    pub(super) fn ended_before(
-        &self,
-        before: Timestamp,
-        limit: usize,
-        dead: bool,
-    ) -> Vec<MessageId> {
-        let letters = dead
-            .then(|| self.dead.range(..first_at(before)))
-            .into_iter()
-            .flatten();
-        let ended = self.finished.range(..first_at(before)).chain(letters);
-        ended.take(limit).map(|(_, id)| *id).collect()
+    /// At most `limit` done or cancelled messages that ended strictly before an instant, oldest
+    /// first; with `dead` the dead letters after them.
+    pub(super) fn ended_before(&self, instant: Timestamp, limit: usize, dead: bool) -> Vec<Slot> {
+        let finished = self.finished.before(instant).map(|finished| finished.slot);
+        let letters = self.dead.range(..first_at(instant)).map(|(_, slot)| *slot);
+        finished
+            .chain(letters.filter(|_| dead))
+            .take(limit)
+            .collect()
     }
 
     /// Every message in a final state.
-    pub(super) fn ended(&self) -> impl Iterator<Item = MessageId> {
-        self.finished.iter().chain(&self.dead).map(|(_, id)| *id)
+    pub(super) fn ended(&self) -> impl Iterator<Item = Slot> {
+        let finished = self.finished.iter().map(|finished| finished.slot);
+        finished.chain(self.dead.values().copied())
     }
 }
 
-/// The first place at an instant; everything below it is strictly before.
-fn first_at(instant: Timestamp) -> (Timestamp, MessageId) {
-    (instant, MessageId::from_uuid(Uuid::nil()))
-}
-
-fn end_of(record: &MessageRecord) -> (Timestamp, MessageId) {
-    (record.ended_at.unwrap_or(record.due_at), record.message.id)
+fn end_of(stored: &Stored) -> Place {
+    (
+        stored.record.ended_at.unwrap_or(stored.record.due_at),
+        stored.id(),
+    )
 }

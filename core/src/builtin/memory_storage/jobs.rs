@@ -161,7 +161,6 @@ impl Memory {
         for message in firing.messages {
             // An occurrence that is alive already, after its job was moved back, is not doubled.
             if self.duplicate_of(&message).is_none() {
-                self.remove(message.id);
                 self.insert(message);
             }
         }

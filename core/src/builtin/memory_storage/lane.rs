@@ -4,21 +4,26 @@
 //! first of a set says whether anything of that priority is due. `now` may therefore go backwards
 //! between two claims, and a million messages of the future cost a claim nothing.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 
-use crate::model::{MessageId, MessageRecord, Queue, State};
+use super::by_end::Place;
+use super::records::{Slot, Stored};
+use crate::model::{Queue, State};
 use crate::storage::{Bell, Wakeup};
+
+/// The place of a lane in the list of lanes. Lanes are never removed.
+pub(super) type LaneId = usize;
 
 /// One set for each level of [`Priority`](crate::model::Priority), 0 to 9.
 const PRIORITIES: usize = 10;
 
-/// The pending messages of one queue.
+/// The messages of one queue.
 pub(super) struct Lane {
     queue: Queue,
-    pending: [BTreeSet<(Timestamp, MessageId)>; PRIORITIES],
-    counts: BTreeMap<State, u64>,
+    pending: [BTreeMap<Place, Slot>; PRIORITIES],
+    counts: [u64; State::ALL.len()],
     bell: Bell,
 }
 
@@ -28,55 +33,54 @@ impl Lane {
         Self {
             queue,
             pending: Default::default(),
-            counts: BTreeMap::new(),
+            counts: Default::default(),
             bell,
         }
     }
 
     /// Puts a pending message in its place; answers whether it is due before all others.
-    pub(super) fn insert(&mut self, record: &MessageRecord) -> bool {
-        let is_first = self.next_due().is_none_or(|first| record.due_at < first);
-        self.pending[level(record)].insert((record.due_at, record.message.id));
+    pub(super) fn insert(&mut self, stored: &Stored) -> bool {
+        let is_first = self
+            .next_due()
+            .is_none_or(|first| stored.record.due_at < first);
+        self.pending[level(stored)].insert(place(stored), stored.slot);
         is_first
     }
 
-    pub(super) fn remove(&mut self, record: &MessageRecord) {
-        self.pending[level(record)].remove(&(record.due_at, record.message.id));
+    pub(super) fn remove(&mut self, stored: &Stored) {
+        self.pending[level(stored)].remove(&place(stored));
     }
 
     /// Takes the next message that is due: highest priority, then earliest, then smallest id.
-    pub(super) fn pop_due(&mut self, now: Timestamp) -> Option<MessageId> {
-        let due = self
-            .pending
-            .iter_mut()
-            .rev()
-            .find(|set| set.first().is_some_and(|(due_at, _)| *due_at <= now))?;
-        due.pop_first().map(|(_, id)| id)
+    pub(super) fn pop_due(&mut self, now: Timestamp) -> Option<Slot> {
+        self.pending.iter_mut().rev().find_map(|set| {
+            let first = set.first_entry().filter(|first| first.key().0 <= now);
+            first.map(|first| first.remove())
+        })
     }
 
     /// When the earliest pending message is due.
     pub(super) fn next_due(&self) -> Option<Timestamp> {
-        self.pending
-            .iter()
-            .filter_map(|set| set.first())
-            .map(|(due_at, _)| *due_at)
-            .min()
+        let firsts = self.pending.iter().filter_map(|set| set.first_key_value());
+        firsts.map(|((due_at, _), _)| *due_at).min()
     }
 
     pub(super) fn count_up(&mut self, state: State) {
-        *self.counts.entry(state).or_default() += 1;
+        self.counts[state as usize] += 1;
     }
 
     pub(super) fn count_down(&mut self, state: State) {
-        if let Some(count) = self.counts.get_mut(&state) {
-            *count = count.saturating_sub(1);
-        }
+        self.counts[state as usize] -= 1;
     }
 
     /// How many messages are in each state; states without any are left out.
     pub(super) fn counts(&self) -> impl Iterator<Item = ((Queue, State), u64)> {
-        let found = self.counts.iter().filter(|(_, count)| **count > 0);
-        found.map(|(state, count)| ((self.queue.clone(), *state), *count))
+        let counts = State::ALL
+            .into_iter()
+            .map(|state| (state, self.counts[state as usize]));
+        counts
+            .filter(|(_, count)| *count > 0)
+            .map(|(state, count)| ((self.queue.clone(), state), count))
     }
 
     pub(super) fn bell(&self) -> &Bell {
@@ -84,6 +88,10 @@ impl Lane {
     }
 }
 
-fn level(record: &MessageRecord) -> usize {
-    usize::from(record.message.priority.level()).min(PRIORITIES - 1)
+fn place(stored: &Stored) -> Place {
+    (stored.record.due_at, stored.id())
+}
+
+fn level(stored: &Stored) -> usize {
+    usize::from(stored.record.message.priority.level()).min(PRIORITIES - 1)
 }

@@ -1,27 +1,26 @@
 //! Everything the storage remembers, and the few moves all its calls are made of: insert, change,
 //! remove. Nothing outside this file touches the map of messages and the sets beside it separately.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use jiff::Timestamp;
 
 use super::history::History;
-use super::index::{Index, Stored};
+use super::index::Index;
 use super::jobs::Jobs;
 use super::names::Names;
+use super::records::{Records, Slot};
 use crate::error::{Error, Result};
-use crate::model::{Message, MessageId, MessageRecord, ProcessId, State, StateChange};
+use crate::model::{Message, MessageId, MessageRecord, State, StateChange};
 use crate::storage::{Bell, Line, Wakeup};
 
 /// The state behind the mutex.
 pub(super) struct Memory {
-    pub(super) messages: BTreeMap<MessageId, Stored>,
+    pub(super) records: Records,
     pub(super) index: Index,
     pub(super) names: Names,
     pub(super) history: History,
     pub(super) jobs: Jobs,
-    pub(super) beats: BTreeMap<ProcessId, Timestamp>,
     pub(super) last_token: u64,
     history_max: usize,
     messages_max: usize,
@@ -30,12 +29,11 @@ pub(super) struct Memory {
 impl Memory {
     pub(super) fn new(history_max: usize, messages_max: usize) -> Self {
         Self {
-            messages: BTreeMap::new(),
-            index: Index::default(),
+            records: Records::default(),
+            index: Index::new(),
             names: Names::default(),
             history: History::new(history_max),
             jobs: Jobs::new(),
-            beats: BTreeMap::new(),
             last_token: 0,
             history_max,
             messages_max,
@@ -54,7 +52,7 @@ impl Memory {
 
     /// Refuses so many more messages when they would be too many.
     pub(super) fn check_room(&self, more: usize) -> Result<()> {
-        let kept = self.messages.len() - self.index.finished_count();
+        let kept = self.records.len() - self.index.finished_count();
         if kept.saturating_add(more) > self.messages_max {
             return Err(Error::unavailable(format!(
                 "the memory storage holds {kept} messages and {more} more would exceed messages_max \
@@ -70,32 +68,39 @@ impl Memory {
         self.check_room(more).is_ok()
     }
 
-    /// Stores a new pending message. Its id must not be in use.
+    /// Stores a new pending message. A finished one of the same id gives way to it.
     pub(super) fn insert(&mut self, message: Arc<Message>) {
         self.put(MessageRecord::new(message));
     }
 
-    /// Stores a record. Its id must not be in use.
+    /// Stores a record, in place of one of the same id.
     pub(super) fn put(&mut self, record: MessageRecord) {
         let lane = self.index.make_lane(&record.message.queue);
         if record.state.is_alive() {
             self.names.insert(&record.message);
         }
-        let stored = Stored { record, lane };
-        self.index.enter(&stored);
-        self.messages.insert(stored.record.message.id, stored);
+        let (stored, before) = self.records.insert(record, lane);
+        self.index.enter(stored);
+        if let Some(before) = before {
+            self.remove_at(before);
+        }
     }
 
     /// Takes a message out of everything.
-    pub(super) fn remove(&mut self, id: MessageId) -> bool {
-        let Some(stored) = self.messages.remove(&id) else {
-            return false;
+    pub(super) fn remove(&mut self, id: MessageId) {
+        if let Some(slot) = self.records.get(id).map(|stored| stored.slot) {
+            self.remove_at(slot);
+        }
+    }
+
+    pub(super) fn remove_at(&mut self, slot: Slot) {
+        let Some(stored) = self.records.remove_at(slot) else {
+            return;
         };
         self.index.leave(&stored);
         if stored.record.state.is_alive() {
             self.names.remove(&stored.record.message);
         }
-        true
     }
 
     /// Changes a message if its state allows it; answers the state that refused otherwise.
@@ -105,7 +110,7 @@ impl Memory {
         change: StateChange,
         edit: impl FnOnce(&mut MessageRecord),
     ) -> Result<(), Option<State>> {
-        let stored = self.messages.get_mut(&id).ok_or(None)?;
+        let stored = self.records.get_mut(id).ok_or(None)?;
         let state = stored.record.state;
         let next = state.after(change).ok_or(Some(state))?;
         self.index.leave(stored);
@@ -124,10 +129,10 @@ impl Memory {
     /// Lets the oldest finished messages fall out that are beyond the bound.
     pub(super) fn trim(&mut self) {
         while self.index.finished_count() > self.history_max {
-            let Some(id) = self.index.oldest_finished() else {
+            let Some(slot) = self.index.oldest_finished() else {
                 break;
             };
-            self.remove(id);
+            self.remove_at(slot);
         }
     }
 

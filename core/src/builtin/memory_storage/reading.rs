@@ -1,6 +1,6 @@
 //! Reading messages for people: pages, one message, counts. Nothing here changes anything.
 
-use std::ops::Bound;
+use std::cmp::Reverse;
 
 use jiff::Timestamp;
 
@@ -10,7 +10,7 @@ use crate::model::{MessageId, MessageRecord, State};
 
 impl Memory {
     pub(super) fn message(&self, id: MessageId) -> Option<MessageRecord> {
-        self.messages.get(&id).map(|stored| stored.record.clone())
+        self.records.get(id).map(|stored| stored.record.clone())
     }
 
     pub(super) fn page_of_messages(
@@ -22,20 +22,13 @@ impl Memory {
             !filter.states.is_empty() && filter.states.iter().all(|state| !state.is_alive());
         if only_ended {
             // People look at dead letters while millions wait; those are not walked through.
-            let mut ids: Vec<MessageId> = self.index.ended().collect();
-            ids.sort_unstable_by(|a, b| b.cmp(a));
-            let ended = ids
-                .iter()
-                .filter(|id| page.after.is_none_or(|after| **id < after));
-            paged(
-                ended.filter_map(|id| self.messages.get(id).map(|s| &s.record)),
-                filter,
-                page,
-            )
+            let ended = self.index.ended().filter_map(|slot| self.records.at(slot));
+            let mut ended: Vec<&MessageRecord> = ended.map(|stored| &stored.record).collect();
+            ended.sort_unstable_by_key(|record| Reverse(record.message.id));
+            ended.retain(|record| page.after.is_none_or(|after| record.message.id < after));
+            paged(ended.into_iter(), filter, page)
         } else {
-            let end = page.after.map_or(Bound::Unbounded, Bound::Excluded);
-            let all = self.messages.range((Bound::Unbounded, end)).rev();
-            paged(all.map(|(_, stored)| &stored.record), filter, page)
+            paged(self.records.below(page.after), filter, page)
         }
     }
 
@@ -43,7 +36,7 @@ impl Memory {
         let lanes = self.index.lanes();
         Counts {
             messages: lanes.iter().flat_map(|lane| lane.counts()).collect(),
-            stale: self.index.expired_count(now) as u64,
+            stale: self.index.leases.expired_count(now) as u64,
             oldest_due: lanes
                 .iter()
                 .filter_map(|lane| lane.next_due())

@@ -9,14 +9,14 @@ use crate::storage::{Claimed, Prune, Pruned, Reclaim};
 
 impl Memory {
     pub(super) fn beat(&mut self, process: ProcessId, until: Timestamp) {
-        self.beats.insert(process, until);
+        self.index.leases.beat(process, until);
     }
 
     pub(super) fn reclaim(&mut self, reclaim: &Reclaim, now: Timestamp) -> Vec<Claimed> {
-        let lapsed = self.index.lapsed(&self.beats, reclaim.limit, now);
+        let lapsed = self.index.leases.lapsed(reclaim.limit, now);
         let mut claimed = Vec::with_capacity(lapsed.len());
-        for id in lapsed {
-            let Some(stored) = self.messages.get_mut(&id) else {
+        for slot in lapsed {
+            let Some(stored) = self.records.at_mut(slot) else {
                 continue;
             };
             self.index.leave(stored);
@@ -36,13 +36,10 @@ impl Memory {
         let ended = self
             .index
             .ended_before(prune.before, prune.limit, prune.dead);
-        for id in &ended {
-            self.remove(*id);
+        for slot in &ended {
+            self.remove_at(*slot);
         }
-        // A process that went silent long ago and owns nothing will not be asked about again.
-        let index = &self.index;
-        self.beats
-            .retain(|process, until| *until >= prune.before || index.owns(*process));
+        self.index.leases.forget_silent(prune.before);
         Pruned {
             messages: ended.len() as u64,
             executions: self.history.prune(prune.before, prune.limit),

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 
-use super::index::Stored;
 use super::memory::Memory;
+use super::records::Stored;
 use crate::error::Result;
 use crate::model::{Lease, LeaseRef, Message, MessageId, MessageRecord, State, StateChange};
 use crate::policy::Verdict;
@@ -36,25 +36,24 @@ impl Memory {
             }
             Some(twin) => return Enqueued::Duplicate(twin),
         };
-        // A finished message that came back differently gives way to itself.
-        self.remove(entry.message.id);
         self.insert(entry.message);
         answer
     }
 
-    /// The message that makes this one a duplicate: itself, or an alive one with its key.
+    /// The message that makes this one a duplicate: itself, or an alive one with its key. A done or
+    /// cancelled one that went and came back differently does not.
     pub(super) fn duplicate_of(&self, message: &Message) -> Option<MessageId> {
-        if let Some(stored) = self.messages.get(&message.id) {
+        let itself = self.records.get(message.id).filter(|stored| {
             let finished = matches!(stored.record.state, State::Done | State::Cancelled);
-            if !finished || is_same(&stored.record.message, message) {
-                return Some(message.id);
-            }
-        }
-        self.names.twin(message)
+            !finished || is_same(&stored.record.message, message)
+        });
+        itself
+            .map(|_| message.id)
+            .or_else(|| self.names.twin(message))
     }
 
     fn is_replaceable(&self, twin: MessageId, by: MessageId) -> bool {
-        let stored = self.messages.get(&twin);
+        let stored = self.records.get(twin);
         twin != by && stored.is_some_and(|stored| stored.record.state == State::Pending)
     }
 
@@ -64,10 +63,10 @@ impl Memory {
         };
         let mut claimed = Vec::new();
         while claimed.len() < claim.limit {
-            let Some(id) = self.index.pop_due(lane, now) else {
+            let Some(slot) = self.index.pop_due(lane, now) else {
                 break;
             };
-            let Some(stored) = self.messages.get_mut(&id) else {
+            let Some(stored) = self.records.at_mut(slot) else {
                 continue;
             };
             let Some(state) = stored.record.state.after(StateChange::Claim) else {
@@ -95,7 +94,7 @@ impl Memory {
     }
 
     fn extend_one(&mut self, lease: LeaseRef, until: Timestamp) -> Extended {
-        let Some(stored) = self.messages.get_mut(&lease.message) else {
+        let Some(stored) = self.records.get_mut(lease.message) else {
             return Extended::Lost;
         };
         if !is_current(stored, lease) {
@@ -128,7 +127,7 @@ impl Memory {
             verdict,
             execution,
         } = settlement;
-        let Some(stored) = self.messages.get_mut(&lease.message) else {
+        let Some(stored) = self.records.get_mut(lease.message) else {
             return Settled::Lost;
         };
         if !is_current(stored, lease) {
@@ -174,11 +173,10 @@ impl Memory {
     /// Keeps a dead letter, unless the same message is alive here or dead already.
     fn keep_letter(&mut self, mut letter: MessageRecord, now: Timestamp) {
         let id = letter.message.id;
-        let known = self.messages.get(&id).map(|stored| stored.record.state);
+        let known = self.records.get(id).map(|stored| stored.record.state);
         if known.is_some_and(|state| state.is_alive() || state == State::Dead) {
             return;
         }
-        self.remove(id);
         letter.state = State::Dead;
         letter.lease = None;
         letter.cancel_requested = false;

@@ -1,0 +1,88 @@
+//! Rows in the order they ended. Nearly every row ends after all others, so it is simply appended;
+//! one that comes late is put in its place. The oldest are at the front, ready to fall out.
+
+use std::collections::VecDeque;
+
+use jiff::Timestamp;
+
+/// An instant, and an id as a number: compared without looking at bytes one by one.
+pub(super) type Place = (Timestamp, u128);
+
+/// The first place at an instant; everything below it is strictly before.
+pub(super) fn first_at(instant: Timestamp) -> Place {
+    (instant, 0)
+}
+
+/// A row that knows where it belongs. No two rows have the same place.
+pub(super) trait Ended {
+    /// When it ended, and its id.
+    fn place(&self) -> Place;
+}
+
+/// Rows sorted by their end.
+pub(super) struct ByEnd<Row> {
+    rows: VecDeque<Row>,
+}
+
+impl<Row: Ended> ByEnd<Row> {
+    pub(super) fn new() -> Self {
+        Self {
+            rows: VecDeque::new(),
+        }
+    }
+
+    /// Puts a row in its place; nothing happens when one is there already.
+    pub(super) fn insert(&mut self, row: Row) {
+        let place = row.place();
+        if self.rows.back().is_none_or(|last| last.place() < place) {
+            self.rows.push_back(row);
+        } else if let Err(index) = self.rows.binary_search_by_key(&place, Row::place) {
+            self.rows.insert(index, row);
+        }
+    }
+
+    pub(super) fn remove(&mut self, place: Place) {
+        if let Ok(index) = self.rows.binary_search_by_key(&place, Row::place) {
+            self.rows.remove(index);
+        }
+    }
+
+    pub(super) fn retain(&mut self, keep: impl FnMut(&Row) -> bool) {
+        self.rows.retain(keep);
+    }
+
+    pub(super) fn first(&self) -> Option<&Row> {
+        self.rows.front()
+    }
+
+    pub(super) fn pop_first(&mut self) -> Option<Row> {
+        self.rows.pop_front()
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.rows.len()
+    }
+
+    pub(super) fn get(&self, index: usize) -> Option<&Row> {
+        self.rows.get(index)
+    }
+
+    pub(super) fn iter(&self) -> impl DoubleEndedIterator<Item = &Row> + ExactSizeIterator {
+        self.rows.iter()
+    }
+
+    /// What ended strictly before an instant, oldest first.
+    pub(super) fn before(&self, instant: Timestamp) -> impl Iterator<Item = &Row> {
+        self.rows
+            .iter()
+            .take_while(move |row| row.place() < first_at(instant))
+    }
+
+    /// What ended at an instant or later, oldest first.
+    pub(super) fn since(&self, instant: Timestamp) -> impl Iterator<Item = &Row> {
+        let start = self
+            .rows
+            .partition_point(|row| row.place() < first_at(instant));
+        self.rows.range(start..)
+    }
+}

@@ -1,0 +1,76 @@
+//! Who holds which messages until when, so that what lapsed is found without looking at the rest.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+
+use super::by_end::{Place, first_at};
+use super::records::{Slot, Stored};
+use crate::model::ProcessId;
+
+/// The leases of every owner, by their end and the message's id.
+#[derive(Default)]
+pub(super) struct Leases {
+    owners: BTreeMap<ProcessId, BTreeMap<Place, Slot>>,
+    beats: BTreeMap<ProcessId, Timestamp>,
+}
+
+impl Leases {
+    pub(super) fn insert(&mut self, stored: &Stored) {
+        if let Some(lease) = stored.record.lease {
+            let owned = self.owners.entry(lease.owner).or_default();
+            owned.insert((lease.until, stored.id()), stored.slot);
+        }
+    }
+
+    pub(super) fn remove(&mut self, stored: &Stored) {
+        if let Some(lease) = stored.record.lease
+            && let Some(owned) = self.owners.get_mut(&lease.owner)
+        {
+            owned.remove(&(lease.until, stored.id()));
+            if owned.is_empty() {
+                self.owners.remove(&lease.owner);
+            }
+        }
+    }
+
+    pub(super) fn beat(&mut self, process: ProcessId, until: Timestamp) {
+        self.beats.insert(process, until);
+    }
+
+    /// Forgets processes that went silent before an instant and hold nothing: nobody will ask
+    /// about them again.
+    pub(super) fn forget_silent(&mut self, before: Timestamp) {
+        let owners = &self.owners;
+        self.beats
+            .retain(|process, until| *until >= before || owners.contains_key(process));
+    }
+
+    /// At most `limit` leases that may be taken over, by their end and id: those that ended before
+    /// `now`, and all of an owner whose last beat has run out. An owner that never beat is judged by
+    /// its leases alone.
+    pub(super) fn lapsed(&self, limit: usize, now: Timestamp) -> Vec<Slot> {
+        let mut found: Vec<(Place, Slot)> = Vec::new();
+        for (owner, owned) in &self.owners {
+            let silent = self.beats.get(owner).is_some_and(|until| *until < now);
+            let lapsed = owned
+                .iter()
+                .take_while(|(place, _)| silent || **place < first_at(now));
+            found.extend(lapsed.take(limit).map(|(place, slot)| (*place, *slot)));
+        }
+        found.sort_unstable();
+        found
+            .into_iter()
+            .take(limit)
+            .map(|(_, slot)| slot)
+            .collect()
+    }
+
+    /// How many leases ended before an instant.
+    pub(super) fn expired_count(&self, now: Timestamp) -> usize {
+        self.owners
+            .values()
+            .map(|owned| owned.range(..first_at(now)).count())
+            .sum()
+    }
+}

@@ -1,0 +1,99 @@
+//! The records, each in a slot that stays the same for as long as it is stored, and the slots by id.
+//! Sets that point to a record keep its slot, so the hot path searches by id only once.
+
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+use std::ops::Bound;
+
+use super::lane::LaneId;
+use crate::model::{MessageId, MessageRecord};
+
+/// The place of a record. Used again once the record is gone.
+pub(super) type Slot = usize;
+
+/// A record, its slot, and the lane of its queue.
+pub(super) struct Stored {
+    pub(super) record: MessageRecord,
+    pub(super) slot: Slot,
+    pub(super) lane: LaneId,
+}
+
+impl Stored {
+    /// The id as a number: it sorts the same and compares faster.
+    pub(super) fn id(&self) -> u128 {
+        number(self.record.message.id)
+    }
+}
+
+/// All records.
+#[derive(Default)]
+pub(super) struct Records {
+    slots: Vec<Option<Stored>>,
+    free: Vec<Slot>,
+    by_id: BTreeMap<u128, Slot>,
+}
+
+impl Records {
+    /// Stores a record; answers it, and the slot of one of the same id that has to go now.
+    pub(super) fn insert(
+        &mut self,
+        record: MessageRecord,
+        lane: LaneId,
+    ) -> (&Stored, Option<Slot>) {
+        let id = number(record.message.id);
+        let slot = self.free.pop().unwrap_or_else(|| {
+            self.slots.push(None);
+            self.slots.len() - 1
+        });
+        let before = self.by_id.insert(id, slot);
+        (
+            self.slots[slot].insert(Stored { record, slot, lane }),
+            before,
+        )
+    }
+
+    pub(super) fn get(&self, id: MessageId) -> Option<&Stored> {
+        self.by_id.get(&number(id)).and_then(|slot| self.at(*slot))
+    }
+
+    pub(super) fn get_mut(&mut self, id: MessageId) -> Option<&mut Stored> {
+        let slot = *self.by_id.get(&number(id))?;
+        self.at_mut(slot)
+    }
+
+    pub(super) fn at(&self, slot: Slot) -> Option<&Stored> {
+        self.slots.get(slot).and_then(Option::as_ref)
+    }
+
+    pub(super) fn at_mut(&mut self, slot: Slot) -> Option<&mut Stored> {
+        self.slots.get_mut(slot).and_then(Option::as_mut)
+    }
+
+    pub(super) fn remove_at(&mut self, slot: Slot) -> Option<Stored> {
+        let stored = self.slots.get_mut(slot).and_then(Option::take)?;
+        self.free.push(slot);
+        if let Entry::Occupied(entry) = self.by_id.entry(stored.id())
+            && *entry.get() == slot
+        {
+            entry.remove();
+        }
+        Some(stored)
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.by_id.len()
+    }
+
+    /// The records with an id below one, newest id first.
+    pub(super) fn below(&self, id: Option<MessageId>) -> impl Iterator<Item = &MessageRecord> {
+        let end = id.map_or(Bound::Unbounded, |id| Bound::Excluded(number(id)));
+        let slots = self.by_id.range((Bound::Unbounded, end)).rev();
+        slots
+            .filter_map(|(_, slot)| self.at(*slot))
+            .map(|stored| &stored.record)
+    }
+}
+
+pub(super) fn number(id: MessageId) -> u128 {
+    id.as_uuid().as_u128()
+}
