@@ -115,17 +115,19 @@ impl FromStr for Overlap {
                 "there is no overlap policy {start:?}; use skip, queue_one, allow, allow(3) or cancel_running"
             ))
         };
-        let plain = plain(text);
-        let overlap = match plain.as_str() {
-            "skip" | "skipifrunning" => Self::Skip,
-            "queueone" => Self::QueueOne,
-            "allow" => Self::Allow { parallel_max: None },
-            "cancelrunning" => Self::CancelRunning,
-            other => {
-                let most = other.strip_prefix("allow(").and_then(|rest| rest.strip_suffix(')'));
-                let most = most.and_then(|most| most.parse().ok()).ok_or_else(unknown)?;
-                Self::Allow { parallel_max: Some(most) }
+        let (name, limit) = match text.trim().split_once('(') {
+            Some((name, rest)) => {
+                let limit = rest.strip_suffix(')').and_then(|limit| limit.trim().parse().ok());
+                (name, Some(limit.ok_or_else(unknown)?))
             }
+            None => (text, None),
+        };
+        let overlap = match (plain(name).as_str(), limit) {
+            ("skip" | "skipifrunning", None) => Self::Skip,
+            ("queueone", None) => Self::QueueOne,
+            ("allow", parallel_max) => Self::Allow { parallel_max },
+            ("cancelrunning", None) => Self::CancelRunning,
+            _ => return Err(unknown()),
         };
         overlap.check()?;
         Ok(overlap)
