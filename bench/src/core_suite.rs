@@ -1,0 +1,218 @@
+//! The core in memory: how many messages a second, how fast the next occurrence, how idle while
+//! nothing is due, how punctual.
+
+use std::hint::black_box;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, Result};
+use jiff::Timestamp;
+use punctual::clock::{add, between};
+use punctual::model::Body;
+use punctual::{Context, Job, MemoryStorage, Publisher, Punctual, Schedule};
+use tokio::runtime::Runtime;
+
+use crate::figure::{Figure, percentile};
+
+/// Measures everything about the core.
+pub fn run() -> Result<Vec<Figure>> {
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_time().build()?;
+    let mut figures = vec![throughput(&runtime)?];
+    figures.extend(next_occurrence()?);
+    figures.push(idleness(&runtime)?);
+    figures.extend(punctuality(&runtime)?);
+    Ok(figures)
+}
+
+const MESSAGES: u64 = 1_000_000;
+const CONCURRENCY: usize = 512;
+const REPETITIONS: usize = 3;
+
+/// Messages claimed, handled and settled per second, the median of several runs.
+fn throughput(runtime: &Runtime) -> Result<Figure> {
+    let mut rates = Vec::new();
+    for _ in 0..REPETITIONS {
+        rates.push(runtime.block_on(drain())?);
+    }
+    rates.sort_by(f64::total_cmp);
+    Ok(Figure {
+        name: "messages claimed, handled and settled".to_owned(),
+        value: percentile(&rates, 50),
+        unit: "messages/s",
+        asked: "at least 500,000",
+        how: format!(
+            "{MESSAGES} messages queued, no-op handler, {CONCURRENCY} slots, history recorded; median of {REPETITIONS} runs from {:.0} to {:.0}",
+            percentile(&rates, 0),
+            percentile(&rates, 100)
+        ),
+    })
+}
+
+async fn drain() -> Result<f64> {
+    let handled = Arc::new(AtomicU64::new(0));
+    let count = handled.clone();
+    let punctual = Punctual::builder()
+        .storage(Arc::new(MemoryStorage::default()))
+        .queue("default", CONCURRENCY)
+        .handler("tick", move |(): (), _: Context| {
+            count.fetch_add(1, Ordering::Relaxed);
+            std::future::ready(())
+        })
+        .build()?;
+    fill(&punctual.publisher(), MESSAGES, None).await?;
+    let start = Instant::now();
+    punctual.start().await?;
+    while settled(&punctual) < MESSAGES {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    let seconds = start.elapsed().as_secs_f64();
+    let ran = handled.load(Ordering::Relaxed);
+    anyhow::ensure!(ran == MESSAGES, "{ran} of {MESSAGES} messages were handled");
+    punctual.shutdown().await;
+    Ok(MESSAGES as f64 / seconds)
+}
+
+/// How many attempts were decided; each of them is settled, or waits in a backlog of at most 1,024.
+fn settled(punctual: &Punctual) -> u64 {
+    punctual.events().count("attempt.succeeded")
+}
+
+async fn fill(publisher: &Publisher, count: u64, after: Option<Duration>) -> Result<()> {
+    const BATCH: u64 = 1_000;
+    for _ in 0..count / BATCH {
+        let publish = || {
+            let publish = publisher.publish_body("tick", Body::empty());
+            match after {
+                Some(wait) => publish.after(wait),
+                None => publish,
+            }
+        };
+        publisher.publish_all((0..BATCH).map(|_| publish()).collect()).await?;
+    }
+    Ok(())
+}
+
+/// How long the next occurrence takes, for expressions people use.
+fn next_occurrence() -> Result<Vec<Figure>> {
+    const EVERYDAY: [(&str, &str); 8] = [
+        ("* * * * *", "UTC"),
+        ("*/5 * * * *", "Europe/Warsaw"),
+        ("0 * * * *", "America/New_York"),
+        ("0 2 * * *", "Europe/Warsaw"),
+        ("30 8 * * 1-5", "America/New_York"),
+        ("0 0 1 * *", "UTC"),
+        ("0 9 L * *", "Europe/London"),
+        ("*/10 * * * * *", "Asia/Tokyo"),
+    ];
+    let mut figures = Vec::new();
+    for (text, zone) in EVERYDAY {
+        let schedule = Schedule::cron(text, zone)?;
+        let mut samples = Vec::new();
+        let mut from: Timestamp = "2026-01-01T00:00:00Z".parse()?;
+        for _ in 0..2_000 {
+            const CALLS: u32 = 50;
+            let start = Instant::now();
+            for _ in 0..CALLS {
+                from = black_box(schedule.next(black_box(from))).context("the schedule ended")?;
+            }
+            samples.push(start.elapsed().as_secs_f64() * 1e9 / f64::from(CALLS));
+            if from > "2030-01-01T00:00:00Z".parse()? {
+                from = "2026-01-01T00:00:00Z".parse()?;
+            }
+        }
+        samples.sort_by(f64::total_cmp);
+        figures.push(Figure {
+            name: format!("next occurrence of {text} in {zone}, p50"),
+            value: percentile(&samples, 50),
+            unit: "ns",
+            asked: "under 1,000",
+            how: format!("100,000 calls, each from the answer before; p99 {:.0} ns", percentile(&samples, 99)),
+        });
+    }
+    Ok(figures)
+}
+
+const SCHEDULES: usize = 100_000;
+
+/// How much of a core 100,000 jobs and as many future messages cost while nothing is due.
+fn idleness(runtime: &Runtime) -> Result<Figure> {
+    runtime.block_on(async {
+        let mut builder = Punctual::builder().handler("tick", |(): (), _: Context| async {});
+        for index in 0..SCHEDULES {
+            builder = builder.declare(Job::cron(format!("job-{index}"), "0 0 1 1 *").topic("tick"));
+        }
+        let punctual = builder.build()?;
+        fill(&punctual.publisher(), SCHEDULES as u64, Some(Duration::from_secs(86_400))).await?;
+        punctual.start().await?;
+        while punctual.events().count("job.declared") < SCHEDULES as u64 {
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        let (cpu, start) = (cpu_seconds()?, Instant::now());
+        tokio::time::sleep(Duration::from_secs(10)).await;
+        let share = (cpu_seconds()? - cpu) / start.elapsed().as_secs_f64() * 100.0;
+        punctual.shutdown().await;
+        Ok(Figure {
+            name: format!("processor while {SCHEDULES} schedules wait"),
+            value: share,
+            unit: "% of a core",
+            asked: "not measurable",
+            how: format!("{SCHEDULES} jobs and {SCHEDULES} future messages, ten seconds with nothing due"),
+        })
+    })
+}
+
+/// The processor time of this process, as the kernel counts it, in seconds.
+fn cpu_seconds() -> Result<f64> {
+    let mut nanoseconds = 0.0;
+    for task in std::fs::read_dir("/proc/self/task")? {
+        let text = std::fs::read_to_string(task?.path().join("schedstat"))?;
+        let running = text.split_whitespace().next().context("schedstat is empty")?;
+        nanoseconds += running.parse::<f64>()?;
+    }
+    Ok(nanoseconds / 1e9)
+}
+
+/// How late one-time messages start, in real time.
+fn punctuality(runtime: &Runtime) -> Result<Vec<Figure>> {
+    const COUNT: u32 = 2_000;
+    const SPAN: Duration = Duration::from_secs(10);
+    let lateness = runtime.block_on(async {
+        let late = Arc::new(Mutex::new(Vec::new()));
+        let seen = late.clone();
+        let punctual = Punctual::builder()
+            .queue("default", 64)
+            .handler("tick", move |due: Timestamp, context: Context| {
+                let late = between(due, context.started_at()).as_secs_f64() * 1e3;
+                assert!(context.started_at() >= due, "started before it was due");
+                if let Ok(mut seen) = seen.lock() {
+                    seen.push(late);
+                }
+                std::future::ready(())
+            })
+            .build()?;
+        punctual.start().await?;
+        let begin = add(Timestamp::now(), Duration::from_millis(500));
+        for index in 0..COUNT {
+            // Spread unevenly over the span, so that no two share a timer tick by design.
+            let due = add(begin, SPAN * index / COUNT + Duration::from_micros(u64::from(index * 7_919 % 4_999)));
+            punctual.publisher().publish("tick", &due).at(due).await?;
+        }
+        tokio::time::sleep(SPAN + Duration::from_secs(1)).await;
+        punctual.shutdown().await;
+        let sorted = late.lock().map(|late| late.clone()).unwrap_or_default();
+        anyhow::ensure!(sorted.len() == COUNT as usize, "{} of {COUNT} messages ran", sorted.len());
+        anyhow::Ok(sorted)
+    })?;
+    let mut sorted = lateness;
+    sorted.sort_by(f64::total_cmp);
+    let figure = |percent, asked| Figure {
+        name: format!("lateness of one-time messages, p{percent}"),
+        value: percentile(&sorted, percent),
+        unit: "ms",
+        asked,
+        how: format!("{COUNT} messages within {} s, real clock, SystemClock", SPAN.as_secs()),
+    };
+    Ok(vec![figure(50, ""), figure(99, "under 2 on an idle machine")])
+}

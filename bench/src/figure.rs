@@ -1,0 +1,54 @@
+//! A measured figure and how it is shown.
+
+use serde::Serialize;
+
+/// One measured value, with what was asked of it.
+#[derive(Serialize)]
+pub struct Figure {
+    /// What was measured.
+    pub name: String,
+    /// The value.
+    pub value: f64,
+    /// Its unit.
+    pub unit: &'static str,
+    /// What was asked for, in words; empty when nothing was.
+    pub asked: &'static str,
+    /// How it was measured.
+    pub how: String,
+}
+
+/// The value at a share of a sorted list, 0 to 100.
+pub fn percentile(sorted: &[f64], percent: usize) -> f64 {
+    let place = (sorted.len().saturating_sub(1) * percent).div_ceil(100);
+    sorted.get(place).copied().unwrap_or(f64::NAN)
+}
+
+/// Prints figures as a table, or as JSON lines.
+pub fn print(figures: &[Figure], json: bool) -> anyhow::Result<()> {
+    for figure in figures {
+        if json {
+            println!("{}", serde_json::to_string(figure)?);
+        } else {
+            let asked = if figure.asked.is_empty() { String::new() } else { format!("(asked: {})", figure.asked) };
+            println!("{:<44} {:>14} {:<12} {asked}", figure.name, shown(figure.value), figure.unit);
+            println!("    {}", figure.how);
+        }
+    }
+    Ok(())
+}
+
+/// Thousands separated, or three decimals for small values.
+fn shown(value: f64) -> String {
+    if value.abs() < 100.0 {
+        return format!("{value:.3}");
+    }
+    let digits = format!("{value:.0}");
+    let mut text = String::new();
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) && digit.is_ascii_digit() {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}

@@ -1,0 +1,35 @@
+//! Benchmarks. Figures are printed with what was asked for beside them; a run never fails because a
+//! machine is slow, and tests never measure time.
+
+// A benchmark prints, and reads the real clock: that is its whole purpose.
+#![allow(clippy::print_stdout, clippy::disallowed_methods)]
+
+mod core_suite;
+mod figure;
+
+use clap::{Parser, ValueEnum};
+
+/// Measures Punctual.
+#[derive(Parser)]
+struct Arguments {
+    /// What to measure.
+    #[arg(value_enum, default_value = "core")]
+    suite: Suite,
+    /// Print JSON lines instead of a table.
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum Suite {
+    /// The core in memory.
+    Core,
+}
+
+fn main() -> anyhow::Result<()> {
+    let arguments = Arguments::parse();
+    let figures = match arguments.suite {
+        Suite::Core => core_suite::run()?,
+    };
+    figure::print(&figures, arguments.json)
+}
