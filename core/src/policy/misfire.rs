@@ -12,16 +12,18 @@ use super::spelling::plain;
 use crate::error::{Error, Result};
 
 /// An occurrence later than this is a misfire, where neither job nor options say otherwise.
-pub const THRESHOLD_DEFAULT: Duration = Duration::from_secs(60);
+pub const THRESHOLD_DEFAULT: Duration = Duration::from_mins(1);
 /// The threshold of a job that chose a policy but no threshold.
-pub const THRESHOLD_CHOSEN_DEFAULT: Duration = Duration::from_secs(300);
+pub const THRESHOLD_CHOSEN_DEFAULT: Duration = Duration::from_mins(5);
 /// How many missed occurrences [`MisfirePolicy::FireAll`] makes up for unless told otherwise.
 pub const CATCH_UP_MAX_DEFAULT: u32 = 100;
 /// The most a job may ask [`MisfirePolicy::FireAll`] to make up for.
 pub const CATCH_UP_LIMIT: u32 = 10_000;
 
 /// What to do with missed occurrences.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
 #[serde(rename_all = "snake_case", try_from = "String")]
 pub enum MisfirePolicy {
     /// One run at once for all of them, in the name of the oldest.
@@ -52,13 +54,21 @@ pub struct Misfire {
 
 impl Default for Misfire {
     fn default() -> Self {
-        Self { policy: None, threshold: None, window: None, catch_up_max: CATCH_UP_MAX_DEFAULT }
+        Self {
+            policy: None,
+            threshold: None,
+            window: None,
+            catch_up_max: CATCH_UP_MAX_DEFAULT,
+        }
     }
 }
 
 impl From<MisfirePolicy> for Misfire {
     fn from(policy: MisfirePolicy) -> Self {
-        Self { policy: Some(policy), ..Self::default() }
+        Self {
+            policy: Some(policy),
+            ..Self::default()
+        }
     }
 }
 
@@ -118,7 +128,9 @@ impl Misfire {
     /// Refuses what can never work, and says what would.
     pub fn check(&self) -> Result<()> {
         match self.catch_up_max {
-            0 => Err(Error::invalid("catch_up_max is 0, which makes up for nothing; use the policy skip_to_next")),
+            0 => Err(Error::invalid(
+                "catch_up_max is 0, which makes up for nothing; use the policy skip_to_next",
+            )),
             most if most > CATCH_UP_LIMIT => Err(Error::invalid(format!(
                 "catch_up_max is {most}; at most {CATCH_UP_LIMIT} missed occurrences can be made up for"
             ))),
@@ -129,7 +141,12 @@ impl Misfire {
 
 impl MisfirePolicy {
     /// Every policy.
-    pub const ALL: [Self; 4] = [Self::FireNow, Self::FireOnce, Self::FireAll, Self::SkipToNext];
+    pub const ALL: [Self; 4] = [
+        Self::FireNow,
+        Self::FireOnce,
+        Self::FireAll,
+        Self::SkipToNext,
+    ];
 
     /// The one name that is printed and stored.
     pub fn as_str(self) -> &'static str {
@@ -176,64 +193,4 @@ impl TryFrom<String> for MisfirePolicy {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    const MINUTE: Duration = Duration::from_secs(60);
-
-    // spec: M-2, M-3, H-37, H-38
-    #[test]
-    fn every_spelling_is_read_and_one_is_printed() {
-        assert_eq!(MisfirePolicy::default(), MisfirePolicy::FireNow);
-        assert_eq!(Misfire::default().policy_in_force(), MisfirePolicy::FireNow);
-        for (text, policy) in [
-            ("fire_now", MisfirePolicy::FireNow),
-            ("FireNow", MisfirePolicy::FireNow),
-            ("FireImmediately", MisfirePolicy::FireNow),
-            ("fire-immediately", MisfirePolicy::FireNow),
-            ("fire immediately", MisfirePolicy::FireNow),
-            ("FIRE_ONCE", MisfirePolicy::FireOnce),
-            ("fire-all", MisfirePolicy::FireAll),
-            ("SkipToNext", MisfirePolicy::SkipToNext),
-            ("SkipAndScheduleNext", MisfirePolicy::SkipToNext),
-            ("skip_and_schedule_next", MisfirePolicy::SkipToNext),
-        ] {
-            assert_eq!(text.parse::<MisfirePolicy>().unwrap(), policy, "{text}");
-            assert_eq!(serde_json::from_value::<MisfirePolicy>(text.into()).unwrap(), policy, "{text}");
-        }
-        for policy in MisfirePolicy::ALL {
-            assert_eq!(policy.to_string().parse::<MisfirePolicy>().unwrap(), policy);
-            assert_eq!(serde_json::to_value(policy).unwrap(), policy.as_str());
-        }
-        let error = "fire_maybe".parse::<MisfirePolicy>().unwrap_err().to_string();
-        assert!(error.contains("no misfire policy \"fire_maybe\"; use fire_now"), "{error}");
-    }
-
-    // spec: M-4, M-5, H-39
-    #[test]
-    fn the_threshold_is_its_own_or_five_minutes_with_a_policy_or_the_option() {
-        let option = 2 * MINUTE;
-        for (misfire, expected) in [
-            (Misfire::default(), option),
-            (Misfire::default().threshold(7 * MINUTE), 7 * MINUTE),
-            (Misfire::fire_now(), 5 * MINUTE),
-            (Misfire::skip_to_next(), 5 * MINUTE),
-            (Misfire::fire_all().threshold(MINUTE), MINUTE),
-            (Misfire::fire_once().threshold(Duration::ZERO), Duration::ZERO),
-        ] {
-            assert_eq!(misfire.threshold_in_force(option), expected, "{misfire:?}");
-        }
-        assert_eq!(Misfire::default().threshold_in_force(THRESHOLD_DEFAULT), MINUTE);
-    }
-
-    #[test]
-    fn a_limit_that_cannot_be_is_refused_and_all_reads_back_from_json() {
-        assert!(Misfire::fire_all().catch_up_max(0).check().is_err());
-        assert!(Misfire::fire_all().catch_up_max(10_001).check().is_err());
-        let misfire = Misfire::fire_all().catch_up_max(10_000).window(MINUTE).threshold(MINUTE);
-        misfire.check().unwrap();
-        let text = serde_json::to_string(&misfire).unwrap();
-        assert_eq!(serde_json::from_str::<Misfire>(&text).unwrap(), misfire);
-        assert_eq!(serde_json::from_str::<Misfire>("{}").unwrap(), Misfire::default());
-    }
-}
+mod tests;

@@ -10,9 +10,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 
 use crate::error::{Error, Result};
-use crate::model::{
-    Job, JobName, JobRecord, Origin, Overrides, Retirement, Steer, Terms,
-};
+use crate::model::{Job, JobName, JobRecord, Origin, Overrides, Retirement, Steer, Terms};
 use crate::schedule::{Cron, Schedule};
 
 /// What an application declares at its start.
@@ -70,7 +68,10 @@ pub fn effective(declared: &Job, configured: Option<&Schedule>, overrides: &Over
     if overrides.retry.is_some() || overrides.timeout.is_some() {
         let declared = &declared.terms;
         job.terms = Arc::new(Terms {
-            retry: overrides.retry.clone().unwrap_or_else(|| declared.retry.clone()),
+            retry: overrides
+                .retry
+                .clone()
+                .unwrap_or_else(|| declared.retry.clone()),
             timeout: overrides.timeout.unwrap_or(declared.timeout),
             ..Terms::clone(declared)
         });
@@ -89,10 +90,13 @@ pub fn configured_schedule(declared: &Job, cron_text: &str) -> Result<Schedule> 
         ))
         .with("job", &declared.name)
     };
-    let cron = Cron::parse_seeded(cron_text, declared.name.as_str()).map_err(|error| refuse(&error))?;
+    let cron =
+        Cron::parse_seeded(cron_text, declared.name.as_str()).map_err(|error| refuse(&error))?;
     let mut schedule = Schedule::of_cron(cron, old.zone());
     if let Some(start_at) = old.start_at() {
-        schedule = schedule.starting(start_at).map_err(|error| refuse(&error))?;
+        schedule = schedule
+            .starting(start_at)
+            .map_err(|error| refuse(&error))?;
     }
     if let Some(end_at) = old.end_at() {
         schedule = schedule.ending(end_at).map_err(|error| refuse(&error))?;
@@ -100,14 +104,22 @@ pub fn configured_schedule(declared: &Job, cron_text: &str) -> Result<Schedule> 
     if let Some(runs_max) = old.runs_max() {
         schedule = schedule.at_most(runs_max);
     }
-    Ok(old.calendars().iter().cloned().fold(schedule, Schedule::excluding))
+    Ok(old
+        .calendars()
+        .iter()
+        .cloned()
+        .fold(schedule, Schedule::excluding))
 }
 
 /// Compares a declaration with what is stored under its name.
 ///
 /// What is seeded only fills a gap: afterwards the storage is the authority. What is declared in code
 /// follows the code, and takes over a name that nobody declares any more.
-pub fn reconcile(stored: Option<&JobRecord>, declaration: &Declaration, now: Timestamp) -> Reconciled {
+pub fn reconcile(
+    stored: Option<&JobRecord>,
+    declaration: &Declaration,
+    now: Timestamp,
+) -> Reconciled {
     let Some(stored) = stored else {
         return Reconciled::Create(Box::new(created(declaration, now)));
     };
@@ -130,9 +142,10 @@ pub fn reconcile(stored: Option<&JobRecord>, declaration: &Declaration, now: Tim
         version: stored.version,
         ..record.clone()
     };
-    match same == *stored {
-        true => Reconciled::Unchanged,
-        false => Reconciled::Change(Box::new(record)),
+    if same == *stored {
+        Reconciled::Unchanged
+    } else {
+        Reconciled::Change(Box::new(record))
     }
 }
 
@@ -140,7 +153,11 @@ pub fn reconcile(stored: Option<&JobRecord>, declaration: &Declaration, now: Tim
 ///
 /// Only those declared in code, only by the same application, and only when no newer release has
 /// declared them; a job that has finished stays finished.
-pub fn retire_vanished(stored: &[JobRecord], set: &DeclaredSet<'_>, now: Timestamp) -> Vec<JobRecord> {
+pub fn retire_vanished(
+    stored: &[JobRecord],
+    set: &DeclaredSet<'_>,
+    now: Timestamp,
+) -> Vec<JobRecord> {
     if set.names.is_empty() && !set.allow_empty {
         return Vec::new();
     }
@@ -164,12 +181,22 @@ pub fn retire_vanished(stored: &[JobRecord], set: &DeclaredSet<'_>, now: Timesta
 
 /// The change that puts an operator's values over a job, or takes them away with empty ones.
 pub fn overridden(record: &JobRecord, overrides: Overrides, now: Timestamp) -> Steer {
-    let (job, kept) = merged(record, &record.declared, record.configured.as_ref(), &overrides);
-    let cursor = match kept {
-        true => record.cursor,
-        false => job.schedule.next(now),
+    let (job, kept) = merged(
+        record,
+        &record.declared,
+        record.configured.as_ref(),
+        &overrides,
+    );
+    let cursor = if kept {
+        record.cursor
+    } else {
+        job.schedule.next(now)
     };
-    Steer::Override { overrides, job: Box::new(job), cursor }
+    Steer::Override {
+        overrides,
+        job: Box::new(job),
+        cursor,
+    }
 }
 
 /// The change that ends a pause: the next occurrence after now, so that the paused time is never made
@@ -183,7 +210,13 @@ pub fn resumed(record: &JobRecord, now: Timestamp) -> Steer {
 }
 
 fn created(declaration: &Declaration, now: Timestamp) -> JobRecord {
-    let Declaration { job, configured, app, release, origin } = declaration;
+    let Declaration {
+        job,
+        configured,
+        app,
+        release,
+        origin,
+    } = declaration;
     let overrides = Overrides::default();
     let effective = effective(job, configured.as_ref(), &overrides);
     let record = JobRecord {
@@ -207,7 +240,13 @@ fn created(declaration: &Declaration, now: Timestamp) -> JobRecord {
 }
 
 fn changed(stored: &JobRecord, declaration: &Declaration, now: Timestamp) -> JobRecord {
-    let Declaration { job: declared, configured, app, release, origin } = declaration;
+    let Declaration {
+        job: declared,
+        configured,
+        app,
+        release,
+        origin,
+    } = declaration;
     let (job, kept) = merged(stored, declared, configured.as_ref(), &stored.overrides);
     let record = JobRecord {
         declared: declared.clone(),
@@ -237,7 +276,11 @@ fn merged(
     configured: Option<&Schedule>,
     overrides: &Overrides,
 ) -> (Job, bool) {
-    let before = effective(&record.declared, record.configured.as_ref(), &record.overrides);
+    let before = effective(
+        &record.declared,
+        record.configured.as_ref(),
+        &record.overrides,
+    );
     let mut job = effective(declared, configured, overrides);
     let kept = before.schedule == job.schedule;
     if kept {
@@ -255,7 +298,11 @@ fn started(record: JobRecord, now: Timestamp) -> JobRecord {
         Some(_) => None,
         None => Some(Retirement::Finished),
     };
-    JobRecord { cursor, retired, ..record }
+    JobRecord {
+        cursor,
+        retired,
+        ..record
+    }
 }
 
 #[cfg(test)]

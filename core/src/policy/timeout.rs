@@ -18,7 +18,7 @@ mod tests {
     // spec: H-21, H-24, H-25, H-29, H-78
     #[test]
     fn own_limit_then_default_then_none() {
-        let (short, long) = (Duration::from_secs(10), Duration::from_secs(60));
+        let (short, long) = (Duration::from_secs(10), Duration::from_mins(1));
         for (own, default, expected) in [
             (Some(short), Some(long), Some(short)),
             (Some(long), Some(short), Some(long)),
