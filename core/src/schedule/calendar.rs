@@ -105,21 +105,32 @@ impl Calendar {
         self.rules.iter().any(|rule| rule.covers(wall))
     }
 
-    /// An instant after this excluded one, up to which everything is excluded.
+    /// An instant after this excluded one, before which everything is excluded.
+    ///
+    /// Counted at the offset that holds now and no further than the next
+    /// transition: where clocks go back, the wall clock may leave a rule.
     pub(super) fn excluded_until(&self, at: Timestamp) -> Option<Timestamp> {
-        let wall = self.zone.wall(at);
+        let offset = self.zone.offset(at);
+        let wall = offset.to_datetime(at);
         let end = self.covering(wall).map(|rule| rule.end_from(wall)).max()?;
-        let next = Timestamp::from_nanosecond(at.as_nanosecond() + 1).unwrap_or(at);
-        let until = end.and_then(|end| self.zone.first_instant(end));
-        Some(until.unwrap_or(Timestamp::MAX).max(next))
+        let end = end.and_then(|end| offset.to_timestamp(end).ok());
+        let change = self.zone.transition_after(at);
+        [end, change]
+            .into_iter()
+            .flatten()
+            .min()
+            .or(Some(Timestamp::MAX))
     }
 
     /// An instant not after this excluded one, from which on everything up to
-    /// it is excluded.
+    /// it is excluded; counted as in [`excluded_until`](Self::excluded_until).
     pub(super) fn excluded_since(&self, at: Timestamp) -> Option<Timestamp> {
-        let wall = self.zone.wall(at);
+        let offset = self.zone.offset(at);
+        let wall = offset.to_datetime(at);
         let start = self.covering(wall).map(|rule| rule.start_of(wall)).min()?;
-        Some(self.zone.first_instant(start).unwrap_or(at).min(at))
+        let start = offset.to_timestamp(start).ok();
+        let change = self.zone.transition_until(at);
+        [start, change].into_iter().flatten().max().or(Some(at))
     }
 
     fn covering(&self, wall: DateTime) -> impl Iterator<Item = &DayRule> {
@@ -261,3 +272,6 @@ fn refuse(part: &'static str, text: &str, problem: &str) -> ScheduleError {
         problem: problem.to_owned(),
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -47,3 +47,68 @@ pub fn format_duration(length: Duration) -> String {
         Err(_) => format!("{}s", length.as_secs()),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn reads_what_people_write() {
+        for (text, seconds) in [
+            ("5m", 300),
+            ("1h 30m", 5_400),
+            ("1h30m", 5_400),
+            ("90s", 90),
+            ("PT5M", 300),
+            ("P1DT12H", 129_600),
+            ("36h", 129_600),
+            ("1d", 86_400),
+            ("2 weeks", 1_209_600),
+            ("5 minutes", 300),
+            (" 1 hour, 5 seconds ", 3_605),
+        ] {
+            assert_eq!(
+                parse_duration(text).unwrap(),
+                Duration::from_secs(seconds),
+                "{text}"
+            );
+        }
+        assert_eq!(parse_duration("250ms").unwrap(), Duration::from_millis(250));
+    }
+
+    #[test]
+    fn names_the_value_and_the_way_out() {
+        let endless = "9".repeat(5_000) + "h";
+        for (text, words) in [
+            ("0s", "is zero, use 1ms or more"),
+            ("PT0S", "is zero, use 1ms or more"),
+            ("-5m", "is negative, use 1ms or more"),
+            ("5m ago", "is negative"),
+            ("5", "has no unit, write one such as 90s, 5m or 1h 30m"),
+            ("", "cannot be read"),
+            ("soon", "cannot be read"),
+            ("99999999999999999999h", "cannot be read or is too large"),
+            ("1 month", "months or years"),
+            ("P1Y", "months or years"),
+            (endless.as_str(), "is too long"),
+        ] {
+            let error = parse_duration(text).unwrap_err().to_string();
+            assert!(error.contains(words), "{text}: {error}");
+            assert!(error.len() < 250);
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn writes_what_it_reads(nanoseconds in 1_u64..u64::MAX / 64) {
+            let length = Duration::from_nanos(nanoseconds);
+            prop_assert_eq!(parse_duration(&format_duration(length)), Ok(length));
+        }
+
+        #[test]
+        fn survives_arbitrary_text(text in proptest::collection::vec(any::<char>(), 0..40)) {
+            let _ = parse_duration(&text.into_iter().collect::<String>());
+        }
+    }
+}

@@ -25,3 +25,30 @@ fn mix(state: u64) -> u64 {
     let state = (state ^ (state >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
     state ^ (state >> 31)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::stable_hash;
+
+    #[test]
+    fn never_changes() {
+        assert_eq!(stable_hash(&[]), 0xf52a_15e9_a9b5_e89b);
+        assert_eq!(stable_hash(&[b""]), 0x813f_0174_a236_7c13);
+        assert_eq!(stable_hash(&[b"nightly-report"]), 0x6bf4_5eb7_97b2_ed9e);
+        assert_eq!(stable_hash(&[b"ab", b"c"]), 0xa5b1_eaaa_a6c9_e9f3);
+        assert_eq!(stable_hash(&[b"a", b"bc"]), 0xade5_d413_24c7_4c4a);
+    }
+
+    #[test]
+    fn spreads_evenly() {
+        let mut minutes = [0_u32; 60];
+        for key in 0..60_000_u32 {
+            let hash = stable_hash(&[format!("job-{key}").as_bytes(), b"minute"]);
+            minutes[usize::try_from(hash % 60).unwrap()] += 1;
+        }
+        assert!(
+            minutes.iter().all(|count| (850..1_150).contains(count)),
+            "{minutes:?}"
+        );
+    }
+}

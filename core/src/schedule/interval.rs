@@ -83,3 +83,78 @@ impl Interval {
         i128::try_from(self.every.as_nanos()).unwrap_or(i128::MAX)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn at(text: &str) -> Timestamp {
+        text.parse().unwrap()
+    }
+
+    #[test]
+    fn divides_the_time_line() {
+        let anchor = at("2026-01-01T00:00:00.25Z");
+        let interval = Interval::new(Duration::from_mins(7), anchor).unwrap();
+        assert_eq!(interval.next(anchor), Some(at("2026-01-01T00:07:00.25Z")));
+        assert_eq!(interval.next(at("2026-01-01T00:00:00Z")), Some(anchor));
+        assert_eq!(interval.prev(anchor), Some(at("2025-12-31T23:53:00.25Z")));
+        assert_eq!(
+            interval.next(at("2025-12-31T23:50:00Z")),
+            Some(at("2025-12-31T23:53:00.25Z"))
+        );
+        assert_eq!(interval.count(anchor, at("2026-01-02T00:00:00.25Z")), 205);
+        assert_eq!(interval.count(anchor, anchor), 0);
+        assert_eq!(interval.count(at("2026-01-02T00:00:00Z"), anchor), 0);
+        // 36 hours stay 36 hours across a clock change.
+        let long = Interval::new(Duration::from_hours(36), at("2026-03-28T12:00:00Z")).unwrap();
+        assert_eq!(
+            long.next(at("2026-03-28T12:00:00Z")),
+            Some(at("2026-03-30T00:00:00Z"))
+        );
+    }
+
+    #[test]
+    fn refuses_lengths_that_make_no_schedule() {
+        for (every, words) in [
+            (
+                Duration::ZERO,
+                "the duration \"0s\" is zero, use 1ms or more",
+            ),
+            (Duration::from_nanos(999_999), "is too short"),
+            (Duration::MAX, "is too large, use at most 1000 years"),
+        ] {
+            let error = Interval::new(every, Timestamp::UNIX_EPOCH).unwrap_err();
+            assert!(error.to_string().contains(words), "{error}");
+        }
+    }
+
+    #[test]
+    fn ends_where_time_ends() {
+        let longest = Interval::new(EVERY_MAX, Timestamp::MAX).unwrap();
+        assert_eq!(longest.next(Timestamp::MAX), None);
+        assert!(longest.prev(Timestamp::MAX).is_some());
+        assert!(longest.next(Timestamp::MIN).is_some());
+        let shortest = Interval::new(EVERY_MIN, Timestamp::MIN).unwrap();
+        assert_eq!(shortest.next(Timestamp::MAX), None);
+        assert_eq!(
+            shortest.count(Timestamp::MIN, Timestamp::MAX),
+            631_107_230_401_999
+        );
+    }
+
+    proptest! {
+        #[test]
+        fn agrees_with_itself(every in 1_u64..10_000_000, anchor in -5_000_000_000_i64..5_000_000_000, start in -5_000_000_000_i64..5_000_000_000) {
+            let interval = Interval::new(Duration::from_millis(every), Timestamp::from_millisecond(anchor).unwrap()).unwrap();
+            let start = Timestamp::from_millisecond(start).unwrap();
+            let next = interval.next(start).unwrap();
+            let prev = interval.prev(next).unwrap();
+            prop_assert!(prev <= start && start < next);
+            prop_assert_eq!(interval.next(prev), Some(next));
+            prop_assert_eq!(interval.count(start, next), 1);
+            prop_assert_eq!((next.as_millisecond() - anchor).rem_euclid(i64::try_from(every).unwrap()), 0);
+        }
+    }
+}

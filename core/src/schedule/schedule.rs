@@ -389,3 +389,6 @@ fn instant(text: &str) -> Result<Timestamp, ScheduleError> {
 fn just_before(at: Timestamp) -> Timestamp {
     Timestamp::from_nanosecond(at.as_nanosecond() - 1).unwrap_or(Timestamp::MIN)
 }
+
+#[cfg(test)]
+mod tests;

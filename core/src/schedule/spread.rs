@@ -131,3 +131,88 @@ fn refuse(text: &str, problem: &str) -> ScheduleError {
         problem: problem.to_owned(),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const MINUTE: Reach = Reach::Length(Duration::from_mins(1));
+
+    fn at(second: i64) -> Timestamp {
+        Timestamp::from_second(second).unwrap()
+    }
+
+    #[test]
+    fn never_changes() {
+        let nominal = at(1_767_225_600);
+        assert_eq!(Spread::None.offset("job", nominal, None), Duration::ZERO);
+        assert_eq!(
+            Spread::Stable(MINUTE).offset("job", nominal, None),
+            Duration::from_millis(40_992)
+        );
+        assert_eq!(
+            Spread::Random(MINUTE).offset("job", nominal, None),
+            Duration::from_millis(30_581)
+        );
+        // Stable is the same for every run, random is not.
+        let later = at(1_767_312_000);
+        assert_eq!(
+            Spread::Stable(MINUTE).offset("job", later, None),
+            Duration::from_millis(40_992)
+        );
+        assert_eq!(
+            Spread::Random(MINUTE).offset("job", later, None),
+            Duration::from_millis(35_642)
+        );
+    }
+
+    #[test]
+    fn reads_what_it_writes() {
+        for text in [
+            "none",
+            "stable 30s",
+            "random 1h 30m",
+            "stable 10%",
+            "random 100%",
+        ] {
+            let spread: Spread = text.parse().unwrap();
+            assert_eq!(spread.to_string(), text);
+            let json = serde_json::to_string(&spread).unwrap();
+            assert_eq!(json, format!("{text:?}"));
+            assert_eq!(serde_json::from_str::<Spread>(&json).unwrap(), spread);
+        }
+        for text in [
+            "",
+            "stable",
+            "stable 0s",
+            "random -1s",
+            "random 0%",
+            "random 101%",
+            "often 3s",
+            "stable x%",
+        ] {
+            assert!(text.parse::<Spread>().is_err(), "{text}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn never_reaches_the_next_occurrence(key in any::<u32>(), length in 1_u64..100_000, percent in 1_u8..=100, period in 0_i64..100_000) {
+            let key = key.to_string();
+            let (nominal, next) = (at(1_000_000), at(1_000_000 + period));
+            for reach in [Reach::Length(Duration::from_millis(length)), Reach::Percent(percent)] {
+                for spread in [Spread::Stable(reach), Spread::Random(reach)] {
+                    let offset = spread.offset(&key, nominal, Some(next));
+                    prop_assert!(offset.is_zero() || nominal + offset < next);
+                    if let Reach::Length(length) = reach {
+                        prop_assert!(offset < length);
+                        prop_assert!(spread.offset(&key, nominal, None) < length);
+                    }
+                    prop_assert_eq!(offset, spread.offset(&key, nominal, Some(next)));
+                }
+            }
+            prop_assert_eq!(Spread::Random(MINUTE).offset(&key, next, Some(nominal)), Duration::ZERO);
+        }
+    }
+}

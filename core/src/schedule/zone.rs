@@ -80,13 +80,21 @@ impl Zone {
         }
     }
 
-    /// The first instant at which the wall clock has reached a time.
-    pub(super) fn first_instant(&self, wall: DateTime) -> Option<Timestamp> {
-        match self.read(wall) {
-            Reading::Once(offset) => offset.to_timestamp(wall).ok(),
-            Reading::Skipped(gap) => Some(gap.at),
-            Reading::Twice(fold) => fold.before.to_timestamp(wall).ok(),
-        }
+    /// The first transition after an instant, if only of the zone's name.
+    pub(super) fn transition_after(&self, at: Timestamp) -> Option<Timestamp> {
+        self.0
+            .following(at)
+            .next()
+            .map(|transition| transition.timestamp())
+    }
+
+    /// The last transition at or before an instant, if only of the zone's name.
+    pub(super) fn transition_until(&self, at: Timestamp) -> Option<Timestamp> {
+        let next = Timestamp::from_nanosecond(at.as_nanosecond() + 1).unwrap_or(at);
+        self.0
+            .preceding(next)
+            .next()
+            .map(|transition| transition.timestamp())
     }
 
     /// Finds the change that skips or repeats a wall clock time, by halving the
@@ -104,9 +112,9 @@ impl Zone {
         while high - low > 1 {
             let middle = low + (high - low) / 2;
             if self.offset(second(middle)) == after {
-                high = middle
+                high = middle;
             } else {
-                low = middle
+                low = middle;
             }
         }
         ClockChange {
@@ -260,5 +268,81 @@ impl Eq for Zone {}
 impl Hash for Zone {
     fn hash<H: Hasher>(&self, state: &mut H) {
         self.name().hash(state);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // spec: U-5
+    #[test]
+    fn knows_iana_names_only() {
+        assert_eq!(Zone::default().name(), "UTC");
+        assert_eq!(
+            Zone::named("europe/berlin").unwrap().name(),
+            "Europe/Berlin"
+        );
+        for name in [
+            "UTC",
+            "Etc/UTC",
+            "Asia/Kathmandu",
+            "America/Argentina/Buenos_Aires",
+        ] {
+            assert_eq!(Zone::named(name).unwrap().name(), name);
+        }
+        let endless = "x".repeat(1_000_000);
+        for name in [
+            "",
+            " ",
+            "+02:00",
+            "CET-1CEST",
+            "Mars/Olympus",
+            "Local",
+            "Etc/Unknown",
+            "../etc/passwd",
+            "Europe/Berlin\0",
+            &endless,
+        ] {
+            let error = Zone::named(name).unwrap_err().to_string();
+            assert!(error.starts_with("there is no time zone"), "{error}");
+            assert!(error.len() < 250);
+        }
+    }
+
+    #[test]
+    fn suggests_near_names() {
+        for (name, near) in [
+            ("Europe/Berln", "did you mean Europe/Berlin?"),
+            ("Berlin", "did you mean Europe/Berlin?"),
+            ("new york", "did you mean America/New_York?"),
+            ("Nowhere", "use an IANA name such as Europe/Berlin or UTC"),
+        ] {
+            let error = Zone::named(name).unwrap_err().to_string();
+            assert!(error.ends_with(near), "{error}");
+        }
+    }
+
+    #[test]
+    fn ignores_transitions_that_keep_the_offset() {
+        // On 2011-03-27 Minsk changed its name from EET to EEST and on to +03 with one gap.
+        let zone = Zone::named("Europe/Minsk").unwrap();
+        let Reading::Skipped(gap) = zone.read("2011-03-27T02:30:00".parse().unwrap()) else {
+            panic!("no gap");
+        };
+        assert_eq!(gap.at, "2011-03-27T00:00:00Z".parse().unwrap());
+        let Reading::Once(_) = zone.read("2011-03-27T03:30:00".parse().unwrap()) else {
+            panic!("not once");
+        };
+    }
+
+    #[test]
+    fn is_stored_by_name() {
+        let zone = Zone::named("Asia/Tokyo").unwrap();
+        let json = serde_json::to_string(&zone).unwrap();
+        assert_eq!(json, "\"Asia/Tokyo\"");
+        assert_eq!(serde_json::from_str::<Zone>(&json).unwrap(), zone);
+        assert!(serde_json::from_str::<Zone>("\"Asia/Tokio\"").is_err());
+        assert!(!Zone::utc().changes_clocks() && zone.changes_clocks());
     }
 }

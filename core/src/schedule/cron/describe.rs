@@ -72,10 +72,14 @@ fn units(fields: &Fields) -> String {
         ("hour", fields.hours.into(), HOURS),
     ];
     // Seconds that are just 0 are not worth a word.
-    let skipped = if fields.seconds == 1 { 1 } else { 0 };
+    let told = if fields.seconds == 1 {
+        &units[1..]
+    } else {
+        &units[..]
+    };
     let mut words = String::new();
     let mut flowing = false;
-    for (unit, bits, full) in units.into_iter().skip(skipped) {
+    for (unit, bits, full) in told.iter().copied() {
         let step = step_of(bits, full);
         let phrase = match (words.is_empty(), bits == full, step) {
             (true, true, _) => format!("every {unit}"),
@@ -95,7 +99,7 @@ fn units(fields: &Fields) -> String {
 
 /// `minute 5`, `minutes 0 and 30`.
 fn counted(unit: &str, bits: u64) -> String {
-    let plural = if bits.count_ones() == 1 { "" } else { "s" };
+    let plural = if bits.is_power_of_two() { "" } else { "s" };
     format!(
         "{unit}{plural} {}",
         list(bits, "and", |value| value.to_string())

@@ -56,6 +56,9 @@ impl Fields {
     /// The last matching wall clock time at or before one.
     pub(super) fn wall_until(&self, wall: DateTime) -> Option<DateTime> {
         let (mut year, mut month, day) = date_of(wall);
+        if year < YEAR_FIRST {
+            return None;
+        }
         let mut days = self.days_of(year, month) & up_to(day);
         if days & (1 << day) != 0 {
             if let Some(time) = self.time_until(time_of(wall)) {
@@ -66,7 +69,7 @@ impl Fields {
         while days == 0 {
             let earlier = u32::from(self.months) & !(u32::MAX << month);
             month = match earlier {
-                0 if year <= YEAR_FIRST => return None,
+                0 if year == YEAR_FIRST => return None,
                 0 => {
                     year -= 1;
                     highest(self.months.into())

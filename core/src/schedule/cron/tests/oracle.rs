@@ -34,7 +34,7 @@ pub(super) fn occurrences(text: &str, zone: &Zone, from: i64, until: i64) -> BTr
                     found.insert(second);
                     break;
                 }
-                skipped = skipped + 1.second();
+                skipped += 1.second();
             }
         }
         let repeated = now <= latest;
