@@ -3,6 +3,7 @@
 use clap::{Parser, Subcommand};
 
 use crate::commands::cron::CronCommand;
+use crate::commands::demo::DemoArgs;
 
 /// Messages now, messages later, and work on a schedule.
 #[derive(Debug, Parser)]
@@ -18,4 +19,6 @@ pub(crate) enum Command {
     /// Try out cron expressions.
     #[command(subcommand)]
     Cron(CronCommand),
+    /// Watch Punctual at work: a cron job, a delayed message, a retry and a dead letter.
+    Demo(DemoArgs),
 }

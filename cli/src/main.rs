@@ -13,5 +13,6 @@ use args::{Args, Command};
 fn main() -> ExitCode {
     match Args::parse().command {
         Command::Cron(command) => commands::cron::run(command),
+        Command::Demo(arguments) => commands::demo::run(&arguments),
     }
 }

@@ -1,0 +1,114 @@
+//! `punctual demo`: Punctual at work in the terminal for a few seconds. A cron job, a delayed
+//! message, one that fails twice and one that never succeeds, each event on its own line as it
+//! happens, and a summary at the end. Everything is real; only the storage is memory.
+
+mod screen;
+
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Result;
+use clap::Args;
+use punctual::clock::{Clock, SystemClock, add, within};
+use punctual::event::Event;
+use punctual::inspect::{ExecutionFilter, Page};
+use punctual::model::Terms;
+use punctual::{Context, Job, Occurrence, Punctual, Retry};
+use tokio::sync::broadcast::error::RecvError;
+
+use screen::Screen;
+
+/// How long to watch.
+#[derive(Debug, Args)]
+pub(crate) struct DemoArgs {
+    /// How many seconds to run; Ctrl-C ends it earlier.
+    #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u64).range(1..=3600))]
+    seconds: u64,
+}
+
+/// Runs the demonstration.
+pub(crate) fn run(arguments: &DemoArgs) -> ExitCode {
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
+    let outcome = runtime.map_err(Into::into).and_then(|runtime| runtime.block_on(demonstrate(arguments.seconds)));
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            Screen::new().error(&error);
+            ExitCode::FAILURE
+        }
+    }
+}
+
+async fn demonstrate(seconds: u64) -> Result<()> {
+    let screen = Screen::new();
+    let punctual = build()?;
+    let mut events = punctual.events().listen();
+    screen.opening(seconds)?;
+    punctual.start().await?;
+    send(&punctual).await?;
+
+    let clock = SystemClock;
+    let end = add(clock.now(), Duration::from_secs(seconds));
+    let watch = async {
+        loop {
+            match events.recv().await {
+                Ok(event) => screen.event(clock.now(), &event)?,
+                Err(RecvError::Lagged(missed)) => screen.missed(missed)?,
+                Err(RecvError::Closed) => return anyhow::Ok(()),
+            }
+        }
+    };
+    tokio::select! {
+        watched = within(&clock, end, watch) => watched.unwrap_or(Ok(()))?,
+        interrupt = tokio::signal::ctrl_c() => interrupt?,
+    }
+    let stopped = punctual.shutdown().await;
+    while let Ok(event) = events.try_recv() {
+        screen.event(clock.now(), &event)?;
+    }
+    summarise(&punctual, &screen, stopped.abandoned).await
+}
+
+/// Four handlers and a job; each topic shows one thing.
+fn build() -> punctual::Result<Punctual> {
+    let quick = |waits: &[u64]| Terms {
+        retry: Retry::intervals(waits.iter().map(|seconds| Duration::from_secs(*seconds))),
+        ..Terms::default()
+    };
+    Punctual::builder()
+        .app("demo")
+        .job(
+            Job::cron("every-five-seconds", "*/5 * * * * *").description("a cron job with seconds"),
+            |_: Occurrence, _: Context| async {},
+        )
+        .handler("welcome", |_: String, _: Context| async {})
+        .handler("reminder", |_: String, _: Context| async {})
+        .handler_with("flaky", quick(&[2, 3]), |_: String, context: Context| async move {
+            if context.attempt() < 3 { Err("the mail server is busy") } else { Ok(()) }
+        })
+        .handler_with("hopeless", quick(&[1, 2]), |_: String, _: Context| async { Err::<(), _>("no such mailbox") })
+        .build()
+}
+
+async fn send(punctual: &Punctual) -> punctual::Result<()> {
+    let publisher = punctual.publisher();
+    publisher.publish("welcome", "now").await?;
+    publisher.publish("reminder", "later").after(Duration::from_secs(4)).await?;
+    publisher.publish("flaky", "fails twice, then works").await?;
+    publisher.publish("hopeless", "never works").await?;
+    Ok(())
+}
+
+async fn summarise(punctual: &Punctual, screen: &Screen, abandoned: usize) -> Result<()> {
+    let admin = punctual.admin();
+    let history = admin.executions(ExecutionFilter::default(), Page::first(1_000)).await?.rows;
+    let dead = admin.dead_letters(Page::first(100)).await?.rows;
+    let events: Vec<(&'static str, u64)> = punctual.events().counts().filter(|(_, count)| *count > 0).collect();
+    screen.summary(&history, &dead, &events, abandoned)
+}
+
+/// Whether an event belongs on the screen; the rest is only counted.
+fn shown(event: &Arc<Event>) -> bool {
+    !matches!(**event, Event::AttemptStarted { .. } | Event::ProcessStarted { .. })
+}
