@@ -15,7 +15,7 @@ pub fn timeout(own: Option<Duration>, default: Option<Duration>) -> Option<Durat
 mod tests {
     use super::*;
 
-    // spec: H-21, H-24, H-25, H-29, H-78
+    // spec: H-21, H-24, H-25, H-29, H-78, U-55
     #[test]
     fn own_limit_then_default_then_none() {
         let (short, long) = (Duration::from_secs(10), Duration::from_mins(1));

@@ -1,7 +1,7 @@
 //! Verdict: what happens next with a message after an attempt. Every way an attempt can end is one
 //! [`Report`], and [`judge`] is the only place that turns it into a decision. The attempt after the
 //! last allowed one never happens: the nth failure of n attempts is the end. What the loss of a
-//! process leads to is decided in [`rescue`](super::rescue).
+//! process leads to is decided in [`rescue`](super::rescue()).
 
 use std::sync::Arc;
 use std::time::Duration;

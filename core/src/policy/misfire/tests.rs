@@ -40,7 +40,7 @@ fn every_spelling_is_read_and_one_is_printed() {
     );
 }
 
-// spec: M-4, M-5, H-39
+// spec: M-4, M-5, M-22, H-39
 #[test]
 fn the_threshold_is_its_own_or_five_minutes_with_a_policy_or_the_option() {
     let option = 2 * MINUTE;

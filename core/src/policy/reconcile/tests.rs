@@ -79,7 +79,7 @@ fn overrides() -> Overrides {
     }
 }
 
-// spec: U-39a, H-23
+// spec: U-39, U-39a, H-23
 #[test]
 fn a_new_job_is_created_with_its_cursor_on_the_next_occurrence() {
     let record = stored();
@@ -544,6 +544,15 @@ fn a_finished_job_stays_finished_until_its_schedule_says_more() {
             &declaration(schedule, 2),
             today("15:30:00")
         ),
+        Reconciled::Unchanged
+    );
+    let ended_early = JobRecord {
+        runs: 1,
+        ..finished.clone()
+    };
+    let again = declaration(ended_early.declared.schedule.clone(), 2);
+    assert_eq!(
+        reconcile(Some(&ended_early), &again, today("15:30:00")),
         Reconciled::Unchanged
     );
     let more = change(

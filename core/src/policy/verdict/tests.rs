@@ -124,6 +124,20 @@ fn a_failure_is_tried_again_until_the_attempts_are_spent() {
     }
 }
 
+// spec: T-31
+#[test]
+fn a_recurring_job_is_not_retried_because_its_next_occurrence_is_its_retry() {
+    let (message, terms) = (message(), Terms::recurring());
+    let judged = judge(&case(&message, &terms), failed());
+    assert!(matches!(
+        judged.verdict,
+        Verdict::Dead {
+            reason: DeadReason::AttemptsSpent,
+            ..
+        }
+    ));
+}
+
 // spec: T-30, T-38, T-39, T-41
 #[test]
 fn a_one_time_job_of_fifteen_minutes_is_retried_at_a_tenth_and_two_tenths() {
