@@ -12,6 +12,7 @@ use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
 use jiff::Timestamp;
+use punctual::clock::{Clock, SystemClock};
 use punctual::schedule::Cron;
 
 use query::{Direction, Query, QueryError, format_instant};
@@ -186,11 +187,7 @@ fn refuse(error: &QueryError, expression: &str, err: &mut impl Write) -> io::Res
     Ok(ExitCode::from(2))
 }
 
-/// The one place of the command line that reads the clock.
-#[expect(
-    clippy::disallowed_methods,
-    reason = "until the library brings its system clock"
-)]
+/// The start of a question that gives none.
 fn now() -> Timestamp {
-    Timestamp::now()
+    SystemClock.now()
 }
