@@ -1,4 +1,72 @@
 //! Messages now, messages later, and work on a schedule.
+//!
+//! Everything Punctual does is **a message that becomes due**. Six words, each built on the ones
+//! before, are all there is to learn:
+//!
+//! 1. A [`Message`] is a unit of work that is due at an instant: now, or later. It has a topic, a
+//!    body, and a due time that moves when it is tried again.
+//! 2. A [`Storage`] remembers messages until they are due and after they are done. It decides every
+//!    race: a message is handed to one owner at a time, under a lease, and only the owner of the
+//!    current lease settles it.
+//! 3. A [`Handler`] is your code for a topic. It deals with one message and says what happened, as an
+//!    [`Outcome`]: done, retry, snooze, discard, cancel. An error is a failure.
+//! 4. A *policy* is a pure function that turns what happened into what happens next, which is almost
+//!    always the same message, due at another instant: [`Retry`], [`Misfire`], [`Overlap`].
+//! 5. A [`Job`] is a name with a [`Schedule`]. When an [`Occurrence`] of the schedule arrives, it
+//!    becomes a message, once, on however many nodes.
+//! 6. A [`Transport`] carries messages between processes. What it cannot do by itself, such as
+//!    waiting, the storage does for it.
+//!
+//! So an immediate send, a delayed send, a cron run, a one-time job, a retry, a snooze and a redriven
+//! dead letter are one record, one state machine and one history.
+//!
+//! # An example
+//!
+//! ```
+//! use std::time::Duration;
+//! use punctual::{Context, Job, Occurrence, Punctual};
+//!
+//! #[derive(serde::Serialize, serde::Deserialize)]
+//! struct Reminder { to: String }
+//!
+//! async fn remind(reminder: Reminder, context: Context) -> Result<(), std::io::Error> {
+//!     println!("attempt {}: dear {}, it is time", context.attempt(), reminder.to);
+//!     Ok(())
+//! }
+//!
+//! async fn report(occurrence: Occurrence, _: Context) {
+//!     println!("the report of {}", occurrence.nominal);
+//! }
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> punctual::Result<()> {
+//! let punctual = Punctual::builder()
+//!     .handler("reminder", remind)
+//!     .job(Job::cron("nightly-report", "0 2 * * *").zone("Europe/Warsaw"), report)
+//!     .build()?;
+//! punctual.start().await?;
+//!
+//! let ada = Reminder { to: "Ada".to_owned() };
+//! punctual.publisher().publish("reminder", &ada).after(Duration::from_secs(24 * 60 * 60)).await?;
+//!
+//! punctual.shutdown().await;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # Where to look
+//!
+//! - Applications: [`Punctual`], [`Publisher`], [`Jobs`], [`Admin`], and [`Options`] for what can be
+//!   set.
+//! - Tests of applications: [`ManualClock`] and [`MemoryStorage`]; a week passes in a millisecond.
+//! - Back-ends: [`storage`], [`inspect`] and [`transport`] are the contracts, in short sentences.
+//! - Schedules alone: [`schedule`], which knows nothing of the rest.
+//!
+//! # What it promises
+//!
+//! At least once: an accepted message is handled until it is done, dead or cancelled; a crash can
+//! repeat an attempt, so handlers must be safe to run twice. Once per occurrence: a job's occurrence
+//! becomes at most one message. With the memory storage everything ends with the process.
 
 pub mod builtin;
 pub mod client;
