@@ -11,9 +11,11 @@ mod error;
 mod form;
 mod hash;
 mod interval;
+mod near_names;
 #[expect(clippy::module_inception, reason = "the file is named after its type")]
 mod schedule;
 mod spread;
+mod text;
 mod zone;
 
 pub use calendar::{Calendar, DayRule};
@@ -22,6 +24,7 @@ pub use duration::{format_duration, parse_duration};
 pub use error::ScheduleError;
 pub use hash::stable_hash;
 pub use interval::Interval;
-pub use schedule::{Schedule, TextDefaults};
+pub use schedule::Schedule;
 pub use spread::{Reach, Spread};
+pub use text::TextDefaults;
 pub use zone::Zone;

@@ -4,17 +4,17 @@
 //! checked when a zone is made; offsets and POSIX texts are refused, because a
 //! schedule must follow the rules of a place.
 
-use std::cmp::Reverse;
 use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::str::FromStr;
 
+use jiff::Timestamp;
 use jiff::civil::DateTime;
 use jiff::tz::{AmbiguousOffset, Offset, TimeZone};
-use jiff::{Timestamp, tz};
 use serde::{Deserialize, Serialize};
 
 use super::error::ScheduleError;
+use super::near_names::near_names;
 
 /// A time zone of the IANA database. Cheap to clone.
 #[derive(Clone, Serialize, Deserialize)]
@@ -178,43 +178,6 @@ fn unknown(name: &str, near: Vec<String>) -> ScheduleError {
         name: name.to_owned(),
         hint,
     }
-}
-
-/// Up to three names that end in the given word or differ in few letters.
-fn near_names(name: &str) -> Vec<String> {
-    let wanted = name.trim().to_ascii_lowercase().replace(' ', "_");
-    let mut near: Vec<(usize, Reverse<bool>, String)> = tz::db()
-        .available()
-        .filter_map(|known| {
-            let known = known.as_str();
-            let lower = known.to_ascii_lowercase();
-            let city = lower.rsplit('/').next().unwrap_or(&lower);
-            let distance = distance(&wanted, &lower).min(distance(&wanted, city));
-            (distance <= 2 && distance < wanted.len().max(1))
-                .then(|| (distance, Reverse(known.contains('/')), known.to_owned()))
-        })
-        .collect();
-    near.sort();
-    near.into_iter()
-        .map(|(_, _, known)| known)
-        .take(3)
-        .collect()
-}
-
-/// How many letters must be added, dropped or replaced.
-fn distance(a: &str, b: &str) -> usize {
-    let b: Vec<char> = b.chars().collect();
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, from) in a.chars().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = i + 1;
-        for (j, to) in b.iter().enumerate() {
-            let replaced = if from == *to { diagonal } else { diagonal + 1 };
-            diagonal = row[j + 1];
-            row[j + 1] = replaced.min(row[j] + 1).min(diagonal + 1);
-        }
-    }
-    row[b.len()]
 }
 
 impl Default for Zone {

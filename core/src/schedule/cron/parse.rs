@@ -128,7 +128,7 @@ fn parse_fields(
         }
         reader.leave()?;
     }
-    fields.interval_like = reader.interval_like();
+    fields.interval_like = reader.interval_like;
     Ok(Parsed {
         fields,
         resolved: reader.resolved(),

@@ -5,19 +5,18 @@
 
 use super::error::{CronError, CronErrorKind as Kind};
 use super::field::{CronField as Field, Days, WEEK, Weekdays};
-use super::hashed::Draw;
 use super::parse::{characters, low_bits};
 
 /// A place in the text, the field it belongs to, and what was seen so far.
 pub(super) struct Reader<'t> {
     text: &'t str,
-    seed: Option<&'t str>,
-    field: Field,
-    at: usize,
+    pub(super) seed: Option<&'t str>,
+    pub(super) field: Field,
+    pub(super) at: usize,
     end: usize,
-    interval_like: bool,
+    pub(super) interval_like: bool,
     /// Byte range and replacement of every `H`.
-    draws: Vec<(usize, usize, String)>,
+    pub(super) draws: Vec<(usize, usize, String)>,
 }
 
 impl<'t> Reader<'t> {
@@ -45,10 +44,6 @@ impl<'t> Reader<'t> {
             None => Ok(()),
             Some(_) => Err(self.unexpected()),
         }
-    }
-
-    pub(super) fn interval_like(&self) -> bool {
-        self.interval_like
     }
 
     /// The text with every `H` replaced, when there was one.
@@ -172,62 +167,7 @@ impl<'t> Reader<'t> {
         Ok(range_bits(self.field, low, high, step.unwrap_or(1)))
     }
 
-    /// `H`, `H/n`, `H(a-b)` or `H(a-b)/n`.
-    fn hashed(&mut self) -> Result<u64, CronError> {
-        let start = self.at;
-        let Some(seed) = self.seed else {
-            return Err(self.error(
-                Kind::SeedMissing,
-                "H draws its value from a seed, and none was given; give one, or write a value"
-                    .to_owned(),
-            ));
-        };
-        self.at += 1;
-        let (low, high) = if self.accept(b'(') {
-            self.hashed_range()?
-        } else {
-            (self.field.low(), self.field.hashed_high())
-        };
-        let step = if self.accept(b'/') {
-            Some(self.step()?)
-        } else {
-            None
-        };
-        let draw = Draw { low, high, step };
-        self.interval_like |= step.is_some() && self.field.is_time();
-        let from = draw.value(seed, self.field);
-        self.draws.push((start, self.at, draw.text(from)));
-        match step {
-            Some(step) => Ok(range_bits(self.field, from, high, step)),
-            None => Ok(1 << from),
-        }
-    }
-
-    fn hashed_range(&mut self) -> Result<(u8, u8), CronError> {
-        let start = self.at;
-        let low = self.value()?;
-        if !self.accept(b'-') {
-            return Err(self.unexpected());
-        }
-        let high = self.value()?;
-        if !self.accept(b')') {
-            return Err(self.unexpected());
-        }
-        if low > high || high > self.field.hashed_high() {
-            self.at = start;
-            return Err(self.error(
-                Kind::Value,
-                format!(
-                    "H draws from {low}-{high}, but the range must rise within {}-{}",
-                    self.field.low(),
-                    self.field.hashed_high()
-                ),
-            ));
-        }
-        Ok((low, high))
-    }
-
-    fn step(&mut self) -> Result<u8, CronError> {
+    pub(super) fn step(&mut self) -> Result<u8, CronError> {
         self.number(&Wanted {
             kind: Kind::Step,
             what: "the step",
@@ -237,7 +177,7 @@ impl<'t> Reader<'t> {
     }
 
     /// A value of the field: a number or a name.
-    fn value(&mut self) -> Result<u8, CronError> {
+    pub(super) fn value(&mut self) -> Result<u8, CronError> {
         let low = self.field.low();
         if let Some(word) = self.text.get(self.at..self.end.min(self.at + 3)) {
             for (value, name) in (low..).zip(self.field.value_names()) {
@@ -269,7 +209,7 @@ impl<'t> Reader<'t> {
                 return Ok(number);
             }
             (1 | 2, _) => format!("{word} is out of range"),
-            _ => format!("{word} has more than two digits"),
+            _ => format!("{word:.8} has more than two digits"),
         };
         let what = match digits {
             0 => format!("{found} where {} should be", wanted.what),
@@ -294,7 +234,7 @@ impl<'t> Reader<'t> {
         self.text.as_bytes()[self.at..self.end].first().copied()
     }
 
-    fn accept(&mut self, wanted: u8) -> bool {
+    pub(super) fn accept(&mut self, wanted: u8) -> bool {
         if self.peek() == Some(wanted) {
             self.at += 1;
             return true;
@@ -307,7 +247,7 @@ impl<'t> Reader<'t> {
         self.accept(capital) || self.accept(capital.to_ascii_lowercase())
     }
 
-    fn unexpected(&self) -> CronError {
+    pub(super) fn unexpected(&self) -> CronError {
         let hint = match self.peek() {
             Some(b',' | b'-' | b'/') => "a star, H, L, W or # stands alone in its field",
             Some(b'*' | b'?') => "a star stands alone in its field",
@@ -327,7 +267,7 @@ impl<'t> Reader<'t> {
         )
     }
 
-    fn error(&self, kind: Kind, message: String) -> CronError {
+    pub(super) fn error(&self, kind: Kind, message: String) -> CronError {
         CronError::new(kind, message)
             .of(self.field)
             .at(characters(self.text, self.at))
@@ -350,7 +290,7 @@ fn week(bits: u64) -> Weekdays {
 
 /// Every `step`-th value from `from` to `to`, running on across the end of the
 /// field when the range wraps.
-fn range_bits(field: Field, from: u8, to: u8, step: u8) -> u64 {
+pub(super) fn range_bits(field: Field, from: u8, to: u8, step: u8) -> u64 {
     // Seven starts the week as well as it ends it.
     let from = match field {
         Field::Weekday if from == 7 && to < 7 => 0,

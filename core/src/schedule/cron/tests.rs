@@ -4,4 +4,11 @@ mod garbage;
 mod generate;
 mod oracle;
 mod properties;
-mod table;
+mod texts;
+mod times;
+
+use crate::schedule::Cron;
+
+fn cron(text: &str) -> Cron {
+    Cron::parse(text).unwrap_or_else(|error| panic!("{text:?}: {error}"))
+}

@@ -1,4 +1,5 @@
 use super::*;
+use crate::schedule::TextDefaults;
 
 fn at(text: &str) -> Timestamp {
     text.parse().unwrap()

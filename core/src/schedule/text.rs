@@ -1,0 +1,109 @@
+//! Schedules as text: what people write, the canonical spelling, and words.
+
+use std::fmt;
+
+use jiff::Timestamp;
+
+use super::cron::Cron;
+use super::duration::{format_duration, parse_duration};
+use super::error::ScheduleError;
+use super::schedule::{Rule, Schedule};
+use super::zone::Zone;
+
+/// What the text of a schedule leaves open.
+#[derive(Clone, Debug, Default)]
+pub struct TextDefaults {
+    /// The zone of a cron text; UTC by default.
+    pub zone: Zone,
+    /// What an interval counts from; usually the time of creation.
+    pub anchor: Timestamp,
+    /// What `H` draws from; usually the name of the job. Without one `H` is refused.
+    pub seed: Option<String>,
+}
+
+impl Schedule {
+    /// Reads a schedule from text: a cron text, optionally followed by
+    /// `in Zone/Name`; `every 5m` or `@every 5m`, optionally followed by
+    /// `from` and an instant; `at` or `once` and an instant.
+    pub fn parse(text: &str, defaults: &TextDefaults) -> Result<Schedule, ScheduleError> {
+        let text = text.trim_matches([' ', '\t']);
+        if let Some(rest) = after_word(text, &["@every", "every"]) {
+            let (every, anchor) = match rest.split_once(" from ") {
+                Some((every, anchor)) => (every, instant(anchor)?),
+                None => (rest, defaults.anchor),
+            };
+            return Schedule::every(parse_duration(every)?, anchor);
+        }
+        if let Some(rest) = after_word(text, &["once at", "once", "at"]) {
+            return Ok(Schedule::once(instant(rest)?));
+        }
+        let (text, zone) = match text.rsplit_once(" in ") {
+            Some((text, zone)) => (text, Zone::named(zone.trim())?),
+            None => (text, defaults.zone.clone()),
+        };
+        let cron = match &defaults.seed {
+            Some(seed) => Cron::parse_seeded(text, seed)?,
+            None => Cron::parse(text)?,
+        };
+        Ok(Schedule::of_cron(cron, zone))
+    }
+
+    /// The schedule in words.
+    pub fn describe(&self) -> String {
+        let mut words = match &self.rule {
+            Rule::Cron { cron, zone } if zone.changes_clocks() => {
+                let note = cron.clock_change_note();
+                format!("{}, {zone} time; {note}", cron.describe())
+            }
+            Rule::Cron { cron, zone } => format!("{}, {zone} time", cron.describe()),
+            Rule::Every(interval) => format!(
+                "every {}, counted from {}, whatever the clocks do",
+                format_duration(interval.every()),
+                interval.anchor()
+            ),
+            Rule::Once(at) => format!("once, at {at}"),
+        };
+        let bounds = [
+            self.start_at.map(|at| format!("; from {at}")),
+            self.end_at.map(|at| format!("; until {at}")),
+            self.runs_max.map(|runs| format!("; at most {runs} times")),
+        ];
+        let left_out = self
+            .calendars
+            .iter()
+            .map(|calendar| format!("; except in {}", calendar.name()));
+        words.extend(bounds.into_iter().flatten().chain(left_out));
+        words
+    }
+}
+
+/// The canonical text of the rule, which [`Schedule::parse`] reads; bounds and
+/// calendars are not part of it.
+impl fmt::Display for Schedule {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.rule {
+            Rule::Cron { cron, zone } => write!(out, "{cron} in {zone}"),
+            Rule::Every(interval) => write!(
+                out,
+                "every {} from {}",
+                format_duration(interval.every()),
+                interval.anchor()
+            ),
+            Rule::Once(at) => write!(out, "at {at}"),
+        }
+    }
+}
+
+/// What follows one of some leading words, in any case.
+fn after_word<'t>(text: &'t str, words: &[&str]) -> Option<&'t str> {
+    words.iter().find_map(|word| {
+        let (start, rest) = text.split_at_checked(word.len())?;
+        (start.eq_ignore_ascii_case(word) && rest.starts_with([' ', '\t'])).then(|| rest.trim())
+    })
+}
+
+fn instant(text: &str) -> Result<Timestamp, ScheduleError> {
+    text.trim().parse().map_err(|_| ScheduleError::Instant {
+        text: text.trim().chars().take(80).collect(),
+    })
+}
