@@ -16,12 +16,23 @@ use tokio::runtime::Runtime;
 use crate::figure::{Figure, percentile};
 
 /// Measures everything about the core.
-pub fn run() -> Result<Vec<Figure>> {
+pub(crate) fn run(only: Option<&str>) -> Result<Vec<Figure>> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_time().build()?;
-    let mut figures = vec![throughput(&runtime)?];
-    figures.extend(next_occurrence()?);
-    figures.push(idleness(&runtime)?);
-    figures.extend(punctuality(&runtime)?);
+    let wanted = |part: &str| only.is_none_or(|only| only == part);
+    let mut figures = Vec::new();
+    if wanted("throughput") {
+        figures.push(throughput(&runtime)?);
+    }
+    if wanted("cron") {
+        figures.extend(next_occurrence()?);
+    }
+    if wanted("idle") {
+        figures.push(idleness(&runtime)?);
+    }
+    if wanted("punctuality") {
+        figures.extend(punctuality(&runtime)?);
+    }
+    anyhow::ensure!(!figures.is_empty(), "there is no part {only:?}; use throughput, cron, idle or punctuality");
     Ok(figures)
 }
 

@@ -4,27 +4,27 @@ use serde::Serialize;
 
 /// One measured value, with what was asked of it.
 #[derive(Serialize)]
-pub struct Figure {
+pub(crate) struct Figure {
     /// What was measured.
-    pub name: String,
+    pub(crate) name: String,
     /// The value.
-    pub value: f64,
+    pub(crate) value: f64,
     /// Its unit.
-    pub unit: &'static str,
+    pub(crate) unit: &'static str,
     /// What was asked for, in words; empty when nothing was.
-    pub asked: &'static str,
+    pub(crate) asked: &'static str,
     /// How it was measured.
-    pub how: String,
+    pub(crate) how: String,
 }
 
 /// The value at a share of a sorted list, 0 to 100.
-pub fn percentile(sorted: &[f64], percent: usize) -> f64 {
+pub(crate) fn percentile(sorted: &[f64], percent: usize) -> f64 {
     let place = (sorted.len().saturating_sub(1) * percent).div_ceil(100);
     sorted.get(place).copied().unwrap_or(f64::NAN)
 }
 
 /// Prints figures as a table, or as JSON lines.
-pub fn print(figures: &[Figure], json: bool) -> anyhow::Result<()> {
+pub(crate) fn print(figures: &[Figure], json: bool) -> anyhow::Result<()> {
     for figure in figures {
         if json {
             println!("{}", serde_json::to_string(figure)?);

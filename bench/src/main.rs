@@ -15,6 +15,9 @@ struct Arguments {
     /// What to measure.
     #[arg(value_enum, default_value = "core")]
     suite: Suite,
+    /// Measure only this part of the suite: throughput, cron, idle or punctuality.
+    #[arg(long)]
+    only: Option<String>,
     /// Print JSON lines instead of a table.
     #[arg(long)]
     json: bool,
@@ -29,7 +32,7 @@ enum Suite {
 fn main() -> anyhow::Result<()> {
     let arguments = Arguments::parse();
     let figures = match arguments.suite {
-        Suite::Core => core_suite::run()?,
+        Suite::Core => core_suite::run(arguments.only.as_deref())?,
     };
     figure::print(&figures, arguments.json)
 }

@@ -187,7 +187,7 @@ pub struct Settlement {
     /// What happens next.
     pub verdict: Verdict,
     /// The attempt that ended, when it is to be kept.
-    pub execution: Option<Execution>,
+    pub execution: Option<Arc<Execution>>,
 }
 
 /// What became of a settlement.
@@ -205,7 +205,7 @@ pub enum Settled {
 #[derive(Clone, Debug, PartialEq)]
 pub struct BrokerRecord {
     /// The attempt that ended.
-    pub execution: Execution,
+    pub execution: Arc<Execution>,
     /// The dead letter to keep.
     pub dead: Option<Box<MessageRecord>>,
 }

@@ -43,7 +43,7 @@ impl Rescuer {
         let settlement = Settlement {
             lease: claimed.lease_ref(),
             verdict: judged.verdict.clone(),
-            execution: recorded.then(|| self.execution(claimed, &judged, now)),
+            execution: recorded.then(|| Arc::new(self.execution(claimed, &judged, now))),
         };
         (settlement, judged)
     }

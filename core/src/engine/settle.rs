@@ -69,7 +69,7 @@ impl Settler {
         let now = self.process.now();
         let Ended { delivery, terms, context, report, entered } = ended;
         let judged = judge(&case(&delivery, &terms, now), report);
-        let execution = execution(&self.process, &delivery, &context, &judged, now);
+        let execution = Arc::new(execution(&self.process, &delivery, &context, &judged, now));
         tell(&self.process, &context, &judged, now);
         let recorded = match terms.recording {
             Recording::All => true,
@@ -210,7 +210,7 @@ fn answered(process: &Process, batch: Vec<Waiting>, answers: &[Settled]) -> Vec<
             Settled::CancelRequested => {
                 waiting.settlement.verdict = Verdict::Cancelled;
                 if let Some(execution) = &mut waiting.settlement.execution {
-                    execution.ending = Ending::Cancelled;
+                    Arc::make_mut(execution).ending = Ending::Cancelled;
                 }
                 left.push(waiting);
             }
@@ -242,7 +242,7 @@ struct Broker<'a> {
 }
 
 impl Broker<'_> {
-    async fn settle(&self, receipt: Box<dyn Acknowledge>, judged: &Judged, execution: Execution, now: Timestamp) -> Result<()> {
+    async fn settle(&self, receipt: Box<dyn Acknowledge>, judged: &Judged, execution: Arc<Execution>, now: Timestamp) -> Result<()> {
         match &judged.verdict {
             Verdict::Done | Verdict::Cancelled => {
                 self.record(execution, None, now).await?;
@@ -271,7 +271,7 @@ impl Broker<'_> {
         }
     }
 
-    async fn record(&self, execution: Execution, dead: Option<Box<MessageRecord>>, now: Timestamp) -> Result<()> {
+    async fn record(&self, execution: Arc<Execution>, dead: Option<Box<MessageRecord>>, now: Timestamp) -> Result<()> {
         self.process.storage.record(vec![BrokerRecord { execution, dead }], now).await
     }
 

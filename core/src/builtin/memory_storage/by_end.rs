@@ -1,6 +1,7 @@
 //! Rows in the order they ended. Nearly every row ends after all others, so it is simply appended;
 //! one that comes late is put in its place. The oldest are at the front, ready to fall out.
 
+use std::cmp::Ordering;
 use std::collections::VecDeque;
 
 use jiff::Timestamp;
@@ -34,11 +35,24 @@ impl<Row: Ended> ByEnd<Row> {
     /// Puts a row in its place; nothing happens when one is there already.
     pub(super) fn insert(&mut self, row: Row) {
         let place = row.place();
-        if self.rows.back().is_none_or(|last| last.place() < place) {
-            self.rows.push_back(row);
-        } else if let Err(index) = self.rows.binary_search_by_key(&place, Row::place) {
+        if let Err(index) = self.search(place) {
             self.rows.insert(index, row);
         }
+    }
+
+    /// Where a place is, or where it would be. Late rows are late by a few others only, so the end
+    /// is looked at first.
+    fn search(&self, place: Place) -> Result<usize, usize> {
+        const NEAR: usize = 32;
+        let length = self.rows.len();
+        for (back, row) in self.rows.iter().rev().take(NEAR).enumerate() {
+            match row.place().cmp(&place) {
+                Ordering::Less => return Err(length - back),
+                Ordering::Equal => return Ok(length - back - 1),
+                Ordering::Greater => {}
+            }
+        }
+        self.rows.binary_search_by_key(&place, Row::place)
     }
 
     pub(super) fn remove(&mut self, place: Place) {

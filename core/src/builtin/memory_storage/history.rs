@@ -3,6 +3,7 @@
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
+use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
@@ -15,11 +16,11 @@ use crate::model::{Execution, ExecutionId, MessageId};
 
 /// The executions that are kept.
 pub(super) struct History {
-    executions: ByEnd<Execution>,
+    executions: ByEnd<Arc<Execution>>,
     length_max: usize,
 }
 
-impl Ended for Execution {
+impl Ended for Arc<Execution> {
     fn place(&self) -> Place {
         (self.ended_at, self.id.as_uuid().as_u128())
     }
@@ -39,7 +40,7 @@ impl History {
     }
 
     /// Appends an execution; appended again, it is there once.
-    pub(super) fn append(&mut self, execution: Execution) {
+    pub(super) fn append(&mut self, execution: Arc<Execution>) {
         self.executions.insert(execution);
         self.trim();
     }
@@ -81,7 +82,7 @@ impl History {
         found.truncate(limit);
         let rows: Vec<Execution> = found
             .into_iter()
-            .filter_map(|Reverse((_, index))| self.executions.get(index).cloned())
+            .filter_map(|Reverse((_, index))| self.executions.get(index).map(|execution| (**execution).clone()))
             .collect();
         Paged {
             next: rows.last().filter(|_| more).map(|row| row.id),

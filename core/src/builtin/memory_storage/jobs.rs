@@ -1,6 +1,8 @@
 //! Jobs: their records by name, and by when the scheduler has to look at them. Every write shows
 //! the version it has seen and counts it up by one.
 
+use std::sync::Arc;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
@@ -165,7 +167,7 @@ impl Memory {
             }
         }
         for execution in firing.skipped {
-            self.history.append(execution);
+            self.history.append(Arc::new(execution));
         }
         let after = JobRecord {
             version: firing.seen + 1,
