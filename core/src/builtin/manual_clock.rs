@@ -146,3 +146,92 @@ impl Drop for Sleep<'_> {
 fn lock(dial: &Mutex<Dial>) -> MutexGuard<'_, Dial> {
     dial.lock().unwrap_or_else(PoisonError::into_inner)
 }
+
+#[cfg(test)]
+mod tests {
+    use std::pin::pin;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::task::Wake;
+
+    use super::*;
+
+    fn at(second: i64) -> Timestamp {
+        Timestamp::from_second(second).unwrap()
+    }
+
+    /// Notes its place among those that were woken.
+    struct Woken {
+        count: Arc<AtomicUsize>,
+        place: AtomicUsize,
+    }
+
+    impl Wake for Woken {
+        fn wake(self: Arc<Self>) {
+            let place = self.count.fetch_add(1, Ordering::Relaxed) + 1;
+            self.place.store(place, Ordering::Relaxed);
+        }
+    }
+
+    // spec: D-29
+    #[test]
+    fn sleepers_are_woken_by_their_instants_and_then_in_the_order_they_came() {
+        let clock = ManualClock::new(at(0));
+        let count = Arc::new(AtomicUsize::new(0));
+        let wakers: Vec<Arc<Woken>> = (0..4)
+            .map(|_| {
+                Arc::new(Woken {
+                    count: Arc::clone(&count),
+                    place: AtomicUsize::new(0),
+                })
+            })
+            .collect();
+        let mut sleeps: Vec<_> = [20, 10, 20, 30]
+            .map(|second| clock.sleep_until(at(second)))
+            .into_iter()
+            .collect();
+        for (sleep, waker) in sleeps.iter_mut().zip(&wakers) {
+            let waker = Waker::from(Arc::clone(waker));
+            assert!(
+                sleep
+                    .as_mut()
+                    .poll(&mut Context::from_waker(&waker))
+                    .is_pending()
+            );
+        }
+        assert_eq!((clock.sleepers(), clock.next_wake()), (4, Some(at(10))));
+        clock.advance(Duration::from_secs(20));
+        let places = wakers
+            .iter()
+            .map(|waker| waker.place.load(Ordering::Relaxed));
+        assert_eq!(places.collect::<Vec<_>>(), [2, 1, 3, 0]);
+        assert_eq!((clock.sleepers(), clock.next_wake()), (1, Some(at(30))));
+        drop(sleeps);
+        assert_eq!(clock.sleepers(), 0, "a sleep that was dropped is forgotten");
+    }
+
+    #[test]
+    fn a_sleep_ends_when_its_instant_came_even_if_time_went_back_before_it_looked() {
+        let clock = ManualClock::new(at(0));
+        let mut context = Context::from_waker(Waker::noop());
+        let mut sleep = pin!(clock.sleep_until(at(10)));
+        assert!(sleep.as_mut().poll(&mut context).is_pending());
+        assert!(sleep.as_mut().poll(&mut context).is_pending());
+        assert_eq!(clock.sleepers(), 1, "looking twice is waiting once");
+        clock.set(at(10));
+        clock.set(at(-5));
+        assert_eq!(clock.now(), at(-5));
+        assert!(sleep.as_mut().poll(&mut context).is_ready());
+        let mut past = pin!(clock.sleep_until(at(-5)));
+        assert!(
+            past.as_mut().poll(&mut context).is_ready(),
+            "what has come is not waited for"
+        );
+    }
+
+    #[test]
+    fn advancing_past_the_end_of_time_stops_there() {
+        let clock = ManualClock::new(at(0));
+        clock.advance(Duration::MAX);
+        assert_eq!(clock.now(), Timestamp::MAX);
+    }
+}

@@ -71,6 +71,7 @@ impl MemoryStorage {
     }
 
     /// Keeps this many executions, and as many finished messages; 0 keeps none.
+    #[must_use]
     pub fn history_max(self, count: usize) -> Self {
         self.act(|memory| memory.set_history_max(count));
         self
@@ -79,6 +80,7 @@ impl MemoryStorage {
     /// Refuses messages, as unavailable, once this many wait, run or are dead.
     ///
     /// Dead letters count, because they too are kept until somebody acts.
+    #[must_use]
     pub fn messages_max(self, count: usize) -> Self {
         self.act(|memory| memory.set_messages_max(count));
         self

@@ -35,7 +35,7 @@ impl Memory {
             return Commanded::Requested;
         }
         answered(self.change(id, StateChange::Cancel, |record| {
-            record.ended_at = Some(now)
+            record.ended_at = Some(now);
         }))
     }
 

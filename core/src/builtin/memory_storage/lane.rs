@@ -5,6 +5,7 @@
 //! between two claims, and a million messages of the future cost a claim nothing.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::OccupiedEntry;
 
 use jiff::Timestamp;
 
@@ -55,7 +56,7 @@ impl Lane {
     pub(super) fn pop_due(&mut self, now: Timestamp) -> Option<Slot> {
         self.pending.iter_mut().rev().find_map(|set| {
             let first = set.first_entry().filter(|first| first.key().0 <= now);
-            first.map(|first| first.remove())
+            first.map(OccupiedEntry::remove)
         })
     }
 

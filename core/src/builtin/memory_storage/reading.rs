@@ -4,6 +4,7 @@ use std::cmp::Reverse;
 
 use jiff::Timestamp;
 
+use super::lane::Lane;
 use super::memory::Memory;
 use crate::inspect::{Counts, MessageFilter, Page, Paged};
 use crate::model::{MessageId, MessageRecord, State};
@@ -35,11 +36,11 @@ impl Memory {
     pub(super) fn counts(&self, now: Timestamp) -> Counts {
         let lanes = self.index.lanes();
         Counts {
-            messages: lanes.iter().flat_map(|lane| lane.counts()).collect(),
+            messages: lanes.iter().flat_map(Lane::counts).collect(),
             stale: self.index.leases.expired_count(now) as u64,
             oldest_due: lanes
                 .iter()
-                .filter_map(|lane| lane.next_due())
+                .filter_map(Lane::next_due)
                 .min()
                 .filter(|due_at| *due_at <= now),
         }

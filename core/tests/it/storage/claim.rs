@@ -1,0 +1,197 @@
+//! Claim: only what is due, in order, to one owner.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use punctual::model::{DeadReason, Message, MessageId, Priority, State};
+use punctual::policy::Verdict;
+use punctual::storage::{Claim, Settlement};
+
+use super::fixture::{Fixture, again, at, ids_of, nanosecond_after, queue};
+
+// spec: T-22, U-11
+#[tokio::test]
+async fn only_pending_messages_that_are_due_are_claimed() {
+    let f = Fixture::new();
+    let exactly = f.enqueue(f.due(at(10))).await;
+    let later = f.enqueue(f.due(nanosecond_after(at(10)))).await;
+    assert_eq!(f.claim(f.process(), 10, at(9)).await, []);
+    assert_eq!(ids_of(&f.claim(f.process(), 10, at(10)).await), [exactly]);
+    assert_eq!(
+        f.claim(f.process(), 10, at(10)).await,
+        [],
+        "a running one is left out"
+    );
+    assert_eq!(ids_of(&f.claim(f.process(), 10, at(11)).await), [later]);
+}
+
+// spec: T-22, U-11
+#[tokio::test]
+async fn messages_come_by_priority_then_due_time_then_id() {
+    let f = Fixture::new();
+    let urgent = Priority::HIGHEST;
+    let normal_late = f.enqueue(f.due(at(-1))).await;
+    let normal_early = f.enqueue(f.due(at(-2))).await;
+    let normal_late_newer = f.enqueue(f.due(at(-1))).await;
+    let urgent_late = f
+        .enqueue(Message {
+            priority: urgent,
+            ..f.due(at(0))
+        })
+        .await;
+    f.enqueue(Message {
+        priority: urgent,
+        ..f.due(at(1))
+    })
+    .await;
+    let least = f
+        .enqueue(Message {
+            priority: Priority::LOWEST,
+            ..f.due(at(-9))
+        })
+        .await;
+    let order = [
+        urgent_late,
+        normal_early,
+        normal_late,
+        normal_late_newer,
+        least,
+    ];
+    assert_eq!(ids_of(&f.claim(f.process(), 10, at(0)).await), order);
+}
+
+// spec: U-11
+#[tokio::test]
+async fn at_most_the_limit_is_claimed_and_the_rest_stays() {
+    let f = Fixture::new();
+    let ids = f.enqueue_many(5).await;
+    assert_eq!(f.claim(f.process(), 0, at(0)).await, []);
+    assert_eq!(ids_of(&f.claim(f.process(), 2, at(0)).await), ids[..2]);
+    assert_eq!(ids_of(&f.claim(f.process(), 9, at(0)).await), ids[2..]);
+}
+
+#[tokio::test]
+async fn a_claim_counts_the_attempt_and_gives_a_lease_with_a_greater_token() {
+    let f = Fixture::new();
+    let id = f.enqueue(f.message()).await;
+    f.enqueue(f.message()).await;
+    let owner = f.process();
+    let claimed = f.claim(owner, 2, at(0)).await;
+    assert_eq!(claimed[0].attempt, 1);
+    assert_eq!(
+        (claimed[0].lease.owner, claimed[0].lease.until),
+        (owner, at(60))
+    );
+    assert!(claimed[1].lease.token > claimed[0].lease.token);
+    let record = f.record(id).await;
+    assert_eq!(
+        (record.state, record.lease),
+        (State::Running, Some(claimed[0].lease))
+    );
+
+    f.settle(&claimed[0], again(&claimed[0], at(5)), at(1))
+        .await;
+    let second = f.claim_one(at(5)).await;
+    assert_eq!((second.message.id, second.attempt), (id, 2));
+    assert!(second.lease.token > claimed[1].lease.token);
+}
+
+#[tokio::test]
+async fn nothing_is_handed_out_early_when_time_goes_back() {
+    let f = Fixture::new();
+    let early = f.enqueue(f.due(at(10))).await;
+    let late = f.enqueue(f.due(at(20))).await;
+    assert_eq!(ids_of(&f.claim(f.process(), 1, at(30)).await), [early]);
+    assert_eq!(
+        f.claim(f.process(), 9, at(15)).await,
+        [],
+        "it was due a moment ago, but is not now"
+    );
+    assert_eq!(ids_of(&f.claim(f.process(), 9, at(20)).await), [late]);
+}
+
+// spec: H-60, H-64, U-10, T-23
+#[tokio::test(flavor = "multi_thread", worker_threads = 8)]
+async fn no_message_is_given_to_two_owners() {
+    let f = Arc::new(Fixture::new());
+    let ids = f.enqueue_many(4_000).await;
+    let owners: Vec<_> = (0..8)
+        .map(|_| {
+            let f = Arc::clone(&f);
+            tokio::spawn(async move { claim_until_empty(&f).await })
+        })
+        .collect();
+    let (mut seen, mut tokens) = (BTreeSet::new(), BTreeSet::new());
+    for owner in owners {
+        for (id, token) in owner.await.unwrap() {
+            assert!(seen.insert(id), "{id} was given to two owners");
+            assert!(tokens.insert(token), "the token {token} was given twice");
+        }
+    }
+    assert_eq!(seen, ids.into_iter().collect());
+}
+
+async fn claim_until_empty(f: &Fixture) -> Vec<(MessageId, u64)> {
+    let owner = f.process();
+    let mut mine = Vec::new();
+    loop {
+        let claimed = f.claim(owner, 7, at(0)).await;
+        if claimed.is_empty() {
+            return mine;
+        }
+        let settlements = claimed.iter().map(|one| Settlement {
+            lease: one.lease_ref(),
+            verdict: Verdict::Done,
+            execution: None,
+        });
+        f.storage
+            .settle(settlements.collect(), at(0))
+            .await
+            .unwrap();
+        mine.extend(claimed.iter().map(|one| (one.message.id, one.lease.token)));
+        tokio::task::yield_now().await;
+    }
+}
+
+// spec: T-34
+#[tokio::test]
+async fn a_dead_message_is_never_claimed_by_itself() {
+    let f = Fixture::new();
+    let verdict = Verdict::Dead {
+        reason: DeadReason::AttemptsSpent,
+        error: None,
+    };
+    let id = f.finish(f.message(), verdict, at(0)).await;
+    assert_eq!(f.claim(f.process(), 10, at(1_000_000)).await, []);
+    assert_eq!(f.reclaim(10, at(1_000_000)).await, []);
+    assert_eq!(f.state(id).await, Some(State::Dead));
+}
+
+#[tokio::test]
+async fn queues_do_not_see_each_other() {
+    let f = Fixture::new();
+    let slow = f
+        .enqueue(Message {
+            queue: queue("slow"),
+            ..f.message()
+        })
+        .await;
+    assert_eq!(f.claim(f.process(), 10, at(0)).await, []);
+    let claim = Claim {
+        queue: queue("slow"),
+        owner: f.process(),
+        limit: 9,
+        until: at(60),
+    };
+    assert_eq!(
+        ids_of(&f.storage.claim(claim, at(0)).await.unwrap()),
+        [slow]
+    );
+    let unheard = Claim {
+        queue: queue("unheard of"),
+        owner: f.process(),
+        limit: 9,
+        until: at(60),
+    };
+    assert_eq!(f.storage.claim(unheard, at(0)).await.unwrap(), []);
+}

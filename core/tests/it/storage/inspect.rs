@@ -1,0 +1,257 @@
+//! Inspect: pages, filters and counts that change nothing.
+
+use punctual::ErrorKind;
+use punctual::inspect::{ExecutionFilter, MessageFilter, Page};
+use punctual::model::{DeadReason, Ending, JobName, Message, MessageId, Queue, State, Topic};
+use punctual::policy::Verdict;
+use punctual::storage::Command;
+
+use super::fixture::{Fixture, at, key, queue, seconds};
+
+async fn found(f: &Fixture, filter: MessageFilter) -> Vec<MessageId> {
+    let page = f.inspect.messages(filter, Page::first(100)).await.unwrap();
+    page.rows.iter().map(|row| row.message.id).collect()
+}
+
+#[tokio::test]
+async fn pages_of_messages_come_newest_id_first_and_end() {
+    let f = Fixture::new();
+    let mut ids = f.enqueue_many(5).await;
+    ids.reverse();
+    let mut seen = Vec::new();
+    let mut page = Page::first(2);
+    loop {
+        let answer = f
+            .inspect
+            .messages(MessageFilter::default(), page)
+            .await
+            .unwrap();
+        assert!(answer.rows.len() <= 2);
+        seen.extend(answer.rows.iter().map(|row| row.message.id));
+        let Some(next) = answer.next else { break };
+        page = Page::after(next, 2);
+    }
+    assert_eq!(seen, ids);
+    let all = f
+        .inspect
+        .messages(MessageFilter::default(), Page::first(5))
+        .await
+        .unwrap();
+    assert_eq!(
+        all.next, None,
+        "a page that is exactly full may be the last"
+    );
+}
+
+#[tokio::test]
+async fn messages_are_found_by_state_queue_topic_key_and_job() {
+    let f = Fixture::new();
+    let topic = Topic::new("invoice").unwrap();
+    let invoice = f
+        .enqueue(Message {
+            topic: topic.clone(),
+            ..f.due(at(9))
+        })
+        .await;
+    let slow = f
+        .enqueue(Message {
+            queue: queue("slow"),
+            ..f.due(at(9))
+        })
+        .await;
+    let about = f
+        .enqueue(Message {
+            key: Some(key("7")),
+            ..f.due(at(9))
+        })
+        .await;
+    let run = f
+        .enqueue(Message {
+            due_at: at(9),
+            ..f.run_of("report", at(9))
+        })
+        .await;
+    let verdict = Verdict::Dead {
+        reason: DeadReason::Poison,
+        error: None,
+    };
+    let dead = f.finish(f.message(), verdict, at(0)).await;
+    let done = f.finish(f.message(), Verdict::Done, at(0)).await;
+
+    let any = MessageFilter::default;
+    assert_eq!(found(&f, any()).await.len(), 6);
+    let job = Some(JobName::new("report").unwrap());
+    assert_eq!(
+        found(
+            &f,
+            MessageFilter {
+                topic: Some(topic),
+                ..any()
+            }
+        )
+        .await,
+        [invoice]
+    );
+    assert_eq!(
+        found(
+            &f,
+            MessageFilter {
+                queue: Some(queue("slow")),
+                ..any()
+            }
+        )
+        .await,
+        [slow]
+    );
+    assert_eq!(
+        found(
+            &f,
+            MessageFilter {
+                key: Some(key("7")),
+                ..any()
+            }
+        )
+        .await,
+        [about]
+    );
+    assert_eq!(found(&f, MessageFilter { job, ..any() }).await, [run]);
+    let states = |states: &[State]| MessageFilter {
+        states: states.to_vec(),
+        ..any()
+    };
+    assert_eq!(found(&f, states(&[State::Dead])).await, [dead]);
+    assert_eq!(
+        found(&f, states(&[State::Done, State::Dead])).await,
+        [done, dead]
+    );
+    assert_eq!(
+        found(&f, states(&[State::Pending])).await,
+        [run, about, slow, invoice]
+    );
+    assert_eq!(found(&f, states(&[State::Running])).await, []);
+    let after = Page::after(done, 9);
+    let page = f
+        .inspect
+        .messages(states(&[State::Done, State::Dead]), after)
+        .await
+        .unwrap();
+    assert_eq!(
+        (page.rows[0].message.id, page.rows.len(), page.next),
+        (dead, 1, None)
+    );
+}
+
+#[tokio::test]
+async fn executions_are_listed_newest_first_limited_and_filtered() {
+    let f = Fixture::new();
+    let first = f.finish(f.message(), Verdict::Done, at(5)).await;
+    // It ended earlier than the one before, but it is the newer one.
+    let second = f
+        .finish(f.run_of("report", at(1)), Verdict::Done, at(4))
+        .await;
+    let third = f.finish(f.message(), Verdict::Done, at(6)).await;
+    let all = ExecutionFilter::default;
+    let page = f.inspect.executions(all(), Page::first(2)).await.unwrap();
+    let messages: Vec<_> = page.rows.iter().map(|row| row.message).collect();
+    assert_eq!(messages, [Some(third), Some(second)]);
+    let rest = f
+        .inspect
+        .executions(all(), Page::after(page.next.unwrap(), 2))
+        .await
+        .unwrap();
+    assert_eq!(
+        (rest.rows.len(), rest.rows[0].message, rest.next),
+        (1, Some(first), None)
+    );
+
+    let of_job = ExecutionFilter {
+        job: Some(JobName::new("report").unwrap()),
+        ..all()
+    };
+    let rows = f
+        .inspect
+        .executions(of_job, Page::first(9))
+        .await
+        .unwrap()
+        .rows;
+    assert_eq!((rows.len(), rows[0].message), (1, Some(second)));
+    let failed = ExecutionFilter {
+        endings: vec!["failed"],
+        ..all()
+    };
+    assert_eq!(
+        f.inspect
+            .executions(failed, Page::first(9))
+            .await
+            .unwrap()
+            .rows,
+        []
+    );
+}
+
+#[tokio::test]
+async fn counts_tell_states_per_queue_what_is_stale_and_how_old_the_oldest_is() {
+    let f = Fixture::new();
+    f.enqueue_many(2).await;
+    f.claim(f.process(), 1, at(0)).await;
+    f.enqueue(f.due(at(500))).await;
+    f.enqueue(Message {
+        queue: queue("slow"),
+        ..f.due(at(-7))
+    })
+    .await;
+    let counts = f.inspect.counts(at(0)).await.unwrap();
+    assert_eq!(counts.messages[&(Queue::default(), State::Pending)], 2);
+    assert_eq!(counts.messages[&(Queue::default(), State::Running)], 1);
+    assert_eq!(counts.messages[&(queue("slow"), State::Pending)], 1);
+    assert_eq!(counts.messages.len(), 3, "what is not there is not listed");
+    assert_eq!((counts.stale, counts.oldest_due), (0, Some(at(-7))));
+    assert_eq!(f.inspect.counts(at(60)).await.unwrap().stale, 0);
+    assert_eq!(f.inspect.counts(at(61)).await.unwrap().stale, 1);
+}
+
+#[tokio::test]
+async fn counts_stay_true_through_a_whole_life() {
+    let f = Fixture::new();
+    let id = f.finish(f.message(), Verdict::Done, at(1)).await;
+    f.command(Command::Redrive { id, due_at: at(2) }).await;
+    f.command(Command::Cancel(id)).await;
+    let counts = f.inspect.counts(at(2)).await.unwrap();
+    assert_eq!(counts.messages.len(), 1);
+    assert_eq!(counts.total(State::Cancelled), 1);
+    assert_eq!(counts.oldest_due, None);
+    f.command(Command::Delete(id)).await;
+    assert!(f.inspect.counts(at(2)).await.unwrap().messages.is_empty());
+}
+
+#[tokio::test]
+async fn throughput_counts_endings_in_buckets_from_an_instant_on() {
+    let f = Fixture::new();
+    for second in [5, 10, 19, 20, 45] {
+        f.finish(f.message(), Verdict::Done, at(second)).await;
+    }
+    let buckets = f.inspect.throughput(at(10), seconds(10)).await.unwrap();
+    let counted: Vec<_> = buckets
+        .iter()
+        .map(|bucket| (bucket.start, bucket.endings[&Ending::Succeeded]))
+        .collect();
+    assert_eq!(counted, [(at(10), 2), (at(20), 1), (at(40), 1)]);
+    let error = f.inspect.throughput(at(0), seconds(0)).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Invalid);
+}
+
+#[tokio::test]
+async fn reading_changes_nothing() {
+    let f = Fixture::new();
+    let id = f.enqueue(f.message()).await;
+    let mut bell = f
+        .storage
+        .wakeup(&punctual::storage::Line::Queue(Queue::default()));
+    let before = f.record(id).await;
+    f.inspect.counts(at(9)).await.unwrap();
+    f.inspect.throughput(at(0), seconds(1)).await.unwrap();
+    found(&f, MessageFilter::default()).await;
+    assert_eq!(f.record(id).await, before);
+    let rung = punctual::clock::within(&f.clock, at(0), bell.rung()).await;
+    assert_eq!(rung, None);
+}

@@ -1,0 +1,130 @@
+//! Reclaim and beat: whose work may be taken over, and from when on.
+
+use punctual::model::{Queue, State};
+use punctual::policy::{Verdict, Why};
+use punctual::storage::{Claim, Settled};
+
+use super::fixture::{Fixture, at, ids_of, nanosecond_after};
+
+// spec: H-4, H-6, T-25
+#[tokio::test]
+async fn a_lease_is_taken_over_strictly_after_its_end() {
+    let f = Fixture::new();
+    let id = f.enqueue(f.message()).await;
+    f.claim_one(at(0)).await;
+    let fresh = f.enqueue(f.message()).await;
+    f.claim_one(at(30)).await;
+    let pending = f.enqueue(f.message()).await;
+    assert_eq!(
+        f.reclaim(9, at(60)).await,
+        [],
+        "exactly at its end it still holds"
+    );
+    assert_eq!(ids_of(&f.reclaim(9, nanosecond_after(at(60))).await), [id]);
+    assert_eq!(f.state(fresh).await, Some(State::Running));
+    assert_eq!(f.state(pending).await, Some(State::Pending));
+}
+
+// spec: H-3
+#[tokio::test]
+async fn a_reclaimed_message_has_a_fresh_lease_and_spends_no_attempt() {
+    let f = Fixture::new();
+    let id = f.enqueue(f.message()).await;
+    let lost = f.claim_one(at(0)).await;
+    let taken = f.reclaim(9, at(61)).await;
+    assert_eq!(taken.len(), 1, "as many as were taken over are answered");
+    assert_eq!((taken[0].message.id, taken[0].attempt), (id, lost.attempt));
+    assert!(taken[0].lease.token > lost.lease.token);
+    assert_eq!(taken[0].lease.until, at(121));
+    assert_eq!(f.reclaim(9, at(61)).await, [], "its new owner has it now");
+    assert_eq!(f.settle(&lost, Verdict::Done, at(62)).await, Settled::Lost);
+}
+
+// spec: H-5, H-7
+#[tokio::test]
+async fn the_rescuer_puts_it_back_pending_due_now_and_without_an_owner() {
+    let f = Fixture::new();
+    let messages = [f.message(), f.run_of("report", at(0))];
+    for message in messages {
+        let id = f.enqueue(message).await;
+        f.claim_one(at(0)).await;
+        let taken = f.reclaim(9, at(61)).await.remove(0);
+        let verdict = Verdict::Again {
+            due_at: at(61),
+            attempt: taken.attempt - 1,
+            crashes: taken.crashes + 1,
+            snoozes: taken.snoozes,
+            error: None,
+            why: Why::Rescue,
+        };
+        assert_eq!(f.settle(&taken, verdict, at(61)).await, Settled::Applied);
+        let record = f.record(id).await;
+        assert_eq!((record.state, record.lease), (State::Pending, None));
+        assert_eq!(
+            (record.due_at, record.attempt, record.crashes),
+            (at(61), 0, 1)
+        );
+        f.storage
+            .command(punctual::storage::Command::Delete(id), at(61))
+            .await
+            .unwrap();
+    }
+}
+
+#[tokio::test]
+async fn at_most_the_limit_is_taken_over_oldest_end_first_then_by_id() {
+    let f = Fixture::new();
+    let mut ids = Vec::new();
+    for until in [50, 40, 40] {
+        let id = f.enqueue(f.message()).await;
+        let claim = Claim {
+            queue: Queue::default(),
+            owner: f.process(),
+            limit: 1,
+            until: at(until),
+        };
+        f.storage.claim(claim, at(0)).await.unwrap();
+        ids.push(id);
+    }
+    assert_eq!(f.reclaim(0, at(100)).await, []);
+    assert_eq!(ids_of(&f.reclaim(2, at(100)).await), [ids[1], ids[2]]);
+    assert_eq!(ids_of(&f.reclaim(2, at(100)).await), [ids[0]]);
+}
+
+#[tokio::test]
+async fn the_work_of_a_process_whose_beat_has_run_out_is_free_at_once() {
+    let f = Fixture::new();
+    let (silent, alive) = (f.process(), f.process());
+    f.storage.beat(silent, at(10), at(0)).await.unwrap();
+    f.storage.beat(alive, at(10), at(0)).await.unwrap();
+    let ids = f.enqueue_many(2).await;
+    f.claim(silent, 1, at(0)).await;
+    f.claim(alive, 1, at(0)).await;
+    f.storage.beat(alive, at(40), at(10)).await.unwrap();
+    assert_eq!(f.reclaim(9, at(10)).await, [], "until its end a beat holds");
+    assert_eq!(
+        ids_of(&f.reclaim(9, nanosecond_after(at(10))).await),
+        ids[..1]
+    );
+    assert_eq!(f.reclaim(9, at(40)).await, []);
+}
+
+#[tokio::test]
+async fn a_process_that_never_beat_is_judged_by_its_lease_alone() {
+    let f = Fixture::new();
+    f.enqueue(f.message()).await;
+    f.claim_one(at(0)).await;
+    assert_eq!(f.reclaim(9, at(60)).await, []);
+    assert_eq!(f.reclaim(9, at(61)).await.len(), 1);
+}
+
+#[tokio::test]
+async fn a_process_that_says_goodbye_frees_its_work_at_once() {
+    let f = Fixture::new();
+    let owner = f.process();
+    f.storage.beat(owner, at(30), at(0)).await.unwrap();
+    f.enqueue(f.message()).await;
+    f.claim(owner, 1, at(0)).await;
+    f.storage.beat(owner, at(-1), at(0)).await.unwrap();
+    assert_eq!(f.reclaim(9, at(0)).await.len(), 1);
+}

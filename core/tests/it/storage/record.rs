@@ -1,0 +1,86 @@
+//! Record: the history of messages that a broker carries, and their dead letters.
+
+use std::sync::Arc;
+
+use punctual::inspect::{ExecutionFilter, Page};
+use punctual::model::{DeadReason, Ending, MessageRecord, State};
+use punctual::policy::Verdict;
+use punctual::storage::{BrokerRecord, Claimed, Command, Commanded};
+
+use super::fixture::{Fixture, at, ids_of};
+
+/// What a broker delivered, as if it had been claimed.
+async fn delivered(f: &Fixture) -> Claimed {
+    f.enqueue(f.message()).await;
+    let claimed = f.claim_one(at(0)).await;
+    assert_eq!(
+        f.settle(&claimed, Verdict::Done, at(0)).await,
+        punctual::storage::Settled::Applied
+    );
+    claimed
+}
+
+fn letter(claimed: &Claimed) -> Box<MessageRecord> {
+    let record = MessageRecord::new(Arc::clone(&claimed.message));
+    let dead = Some(DeadReason::AttemptsSpent);
+    Box::new(MessageRecord {
+        state: State::Dead,
+        dead,
+        attempt: 5,
+        ended_at: Some(at(9)),
+        ..record
+    })
+}
+
+#[tokio::test]
+async fn an_execution_recorded_twice_is_there_once() {
+    let f = Fixture::new();
+    let claimed = delivered(&f).await;
+    let mut execution = f.execution(&claimed, at(4));
+    execution.ending = Ending::Failed;
+    let record = BrokerRecord {
+        execution: execution.clone().into(),
+        dead: None,
+    };
+    f.storage.record(vec![record.clone()], at(4)).await.unwrap();
+    f.storage.record(vec![record], at(5)).await.unwrap();
+    let filter = ExecutionFilter {
+        endings: vec!["failed"],
+        ..ExecutionFilter::default()
+    };
+    let found = f.inspect.executions(filter, Page::first(10)).await.unwrap();
+    assert_eq!(found.rows, [execution]);
+}
+
+#[tokio::test]
+async fn a_dead_letter_is_kept_and_can_be_redriven() {
+    let f = Fixture::new();
+    let claimed = delivered(&f).await;
+    let id = claimed.message.id;
+    let record = BrokerRecord {
+        execution: f.execution(&claimed, at(9)).into(),
+        dead: Some(letter(&claimed)),
+    };
+    f.storage.record(vec![record.clone()], at(9)).await.unwrap();
+    f.storage.record(vec![record], at(9)).await.unwrap();
+    let kept = f.record(id).await;
+    assert_eq!((kept.state, kept.attempt), (State::Dead, 5));
+    assert_eq!(kept.dead, Some(DeadReason::AttemptsSpent));
+    assert_eq!(f.inspect.counts(at(9)).await.unwrap().total(State::Dead), 1);
+    let redrive = Command::Redrive { id, due_at: at(10) };
+    assert_eq!(f.command(redrive).await, Commanded::Applied(1));
+    assert_eq!(ids_of(&f.claim(f.process(), 9, at(10)).await), [id]);
+}
+
+#[tokio::test]
+async fn a_dead_letter_does_not_touch_a_message_that_is_alive_here() {
+    let f = Fixture::new();
+    let id = f.enqueue(f.message()).await;
+    let claimed = f.claim_one(at(0)).await;
+    let record = BrokerRecord {
+        execution: f.execution(&claimed, at(9)).into(),
+        dead: Some(letter(&claimed)),
+    };
+    f.storage.record(vec![record], at(9)).await.unwrap();
+    assert_eq!(f.record(id).await.lease, Some(claimed.lease));
+}
