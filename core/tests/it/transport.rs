@@ -1,6 +1,8 @@
 //! What every transport must do, tried on a storage as transport: publish, groups, delays, waiting,
 //! and what becomes of a delivery that nobody settles. Time stands still unless a test moves it.
 
+#![allow(clippy::unwrap_used, clippy::expect_used)] // a set-up that fails is a test that fails
+
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};

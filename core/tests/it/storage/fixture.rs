@@ -15,37 +15,37 @@ use punctual::storage::{
 };
 use punctual::{Inspect, ManualClock, MemoryStorage, Schedule, Storage};
 
-pub struct Fixture {
-    pub storage: Arc<dyn Storage>,
-    pub inspect: Arc<dyn Inspect>,
-    pub clock: ManualClock,
+pub(super) struct Fixture {
+    pub(super) storage: Arc<dyn Storage>,
+    pub(super) inspect: Arc<dyn Inspect>,
+    pub(super) clock: ManualClock,
     ids: Ids,
 }
 
 /// So many seconds after the beginning of every test; before it when negative.
-pub fn at(second: i64) -> Timestamp {
+pub(super) fn at(second: i64) -> Timestamp {
     let start: Timestamp = "2026-03-01T12:00:00Z".parse().unwrap();
     start + SignedDuration::from_secs(second)
 }
 
-pub fn nanosecond_after(instant: Timestamp) -> Timestamp {
+pub(super) fn nanosecond_after(instant: Timestamp) -> Timestamp {
     instant + SignedDuration::from_nanos(1)
 }
 
-pub fn key(text: &str) -> Key {
+pub(super) fn key(text: &str) -> Key {
     Key::new(text).unwrap()
 }
 
-pub fn queue(text: &str) -> Queue {
+pub(super) fn queue(text: &str) -> Queue {
     Queue::new(text).unwrap()
 }
 
-pub fn seconds(count: u64) -> Duration {
+pub(super) fn seconds(count: u64) -> Duration {
     Duration::from_secs(count)
 }
 
 /// Due again, with the counts as claimed.
-pub fn again(claimed: &Claimed, due_at: Timestamp) -> Verdict {
+pub(super) fn again(claimed: &Claimed, due_at: Timestamp) -> Verdict {
     Verdict::Again {
         due_at,
         attempt: claimed.attempt,
@@ -56,17 +56,17 @@ pub fn again(claimed: &Claimed, due_at: Timestamp) -> Verdict {
     }
 }
 
-pub fn ids_of(claimed: &[Claimed]) -> Vec<MessageId> {
+pub(super) fn ids_of(claimed: &[Claimed]) -> Vec<MessageId> {
     claimed.iter().map(|one| one.message.id).collect()
 }
 
 impl Fixture {
-    pub fn new() -> Self {
+    pub(super) fn new() -> Self {
         Self::with(|storage| storage)
     }
 
     /// A fixture whose storage was built with options.
-    pub fn with(options: impl FnOnce(MemoryStorage) -> MemoryStorage) -> Self {
+    pub(super) fn with(options: impl FnOnce(MemoryStorage) -> MemoryStorage) -> Self {
         let clock = ManualClock::new(at(0));
         let storage = Arc::new(options(MemoryStorage::new(Arc::new(clock.clone()))));
         Self {
@@ -77,7 +77,7 @@ impl Fixture {
         }
     }
 
-    pub fn message(&self) -> Message {
+    pub(super) fn message(&self) -> Message {
         Message {
             id: MessageId::from_uuid(self.ids.next(at(0))),
             topic: Topic::new("mail").unwrap(),
@@ -96,14 +96,14 @@ impl Fixture {
         }
     }
 
-    pub fn due(&self, due_at: Timestamp) -> Message {
+    pub(super) fn due(&self, due_at: Timestamp) -> Message {
         Message {
             due_at,
             ..self.message()
         }
     }
 
-    pub fn deduplicated(&self, text: &str) -> Message {
+    pub(super) fn deduplicated(&self, text: &str) -> Message {
         Message {
             dedupe: Some(key(text)),
             ..self.message()
@@ -111,7 +111,7 @@ impl Fixture {
     }
 
     /// A message of an occurrence of a job.
-    pub fn run_of(&self, job: &str, nominal: Timestamp) -> Message {
+    pub(super) fn run_of(&self, job: &str, nominal: Timestamp) -> Message {
         let job = JobName::new(job).unwrap();
         Message {
             dedupe: Some(Occurrence::identity(&job, nominal)),
@@ -126,25 +126,25 @@ impl Fixture {
         }
     }
 
-    pub fn process(&self) -> ProcessId {
+    pub(super) fn process(&self) -> ProcessId {
         ProcessId::from_uuid(self.ids.next(at(0)))
     }
 
-    pub async fn enqueue(&self, message: Message) -> MessageId {
+    pub(super) async fn enqueue(&self, message: Message) -> MessageId {
         let id = message.id;
         assert_eq!(self.offer(message).await, Enqueued::Stored);
         id
     }
 
     /// Enqueues one message that may be refused.
-    pub async fn offer(&self, message: Message) -> Enqueued {
+    pub(super) async fn offer(&self, message: Message) -> Enqueued {
         self.storage
             .enqueue(vec![Entry::from(message)], at(0))
             .await
             .unwrap()[0]
     }
 
-    pub async fn offer_in_place(&self, message: Message) -> Enqueued {
+    pub(super) async fn offer_in_place(&self, message: Message) -> Enqueued {
         let entry = Entry {
             message: Arc::new(message),
             replace: true,
@@ -152,7 +152,7 @@ impl Fixture {
         self.storage.enqueue(vec![entry], at(0)).await.unwrap()[0]
     }
 
-    pub async fn enqueue_many(&self, count: usize) -> Vec<MessageId> {
+    pub(super) async fn enqueue_many(&self, count: usize) -> Vec<MessageId> {
         let messages: Vec<Message> = (0..count).map(|_| self.message()).collect();
         let ids = messages.iter().map(|message| message.id).collect();
         let entries = messages.into_iter().map(Entry::from).collect();
@@ -161,7 +161,12 @@ impl Fixture {
     }
 
     /// Claims from the default queue under a lease of a minute.
-    pub async fn claim(&self, owner: ProcessId, limit: usize, now: Timestamp) -> Vec<Claimed> {
+    pub(super) async fn claim(
+        &self,
+        owner: ProcessId,
+        limit: usize,
+        now: Timestamp,
+    ) -> Vec<Claimed> {
         let until = now + SignedDuration::from_secs(60);
         let claim = Claim {
             queue: Queue::default(),
@@ -173,13 +178,13 @@ impl Fixture {
     }
 
     /// Claims the one message that is due.
-    pub async fn claim_one(&self, now: Timestamp) -> Claimed {
+    pub(super) async fn claim_one(&self, now: Timestamp) -> Claimed {
         let claimed = self.claim(self.process(), 10, now).await;
         assert_eq!(claimed.len(), 1);
         claimed.into_iter().next().unwrap()
     }
 
-    pub async fn reclaim(&self, limit: usize, now: Timestamp) -> Vec<Claimed> {
+    pub(super) async fn reclaim(&self, limit: usize, now: Timestamp) -> Vec<Claimed> {
         let until = now + SignedDuration::from_secs(60);
         let reclaim = Reclaim {
             owner: self.process(),
@@ -190,7 +195,12 @@ impl Fixture {
     }
 
     /// Settles with an execution that ended now.
-    pub async fn settle(&self, claimed: &Claimed, verdict: Verdict, now: Timestamp) -> Settled {
+    pub(super) async fn settle(
+        &self,
+        claimed: &Claimed,
+        verdict: Verdict,
+        now: Timestamp,
+    ) -> Settled {
         let execution: Option<Arc<Execution>> = Some(self.execution(claimed, now).into());
         let settlement = Settlement {
             lease: claimed.lease_ref(),
@@ -201,7 +211,12 @@ impl Fixture {
     }
 
     /// Enqueues a message and brings it to a final state.
-    pub async fn finish(&self, message: Message, verdict: Verdict, now: Timestamp) -> MessageId {
+    pub(super) async fn finish(
+        &self,
+        message: Message,
+        verdict: Verdict,
+        now: Timestamp,
+    ) -> MessageId {
         let id = self.enqueue(message).await;
         let claimed = self.claim(self.process(), 1, now).await;
         assert_eq!(ids_of(&claimed), [id]);
@@ -212,11 +227,11 @@ impl Fixture {
         id
     }
 
-    pub async fn command(&self, command: Command) -> Commanded {
+    pub(super) async fn command(&self, command: Command) -> Commanded {
         self.storage.command(command, at(1)).await.unwrap()
     }
 
-    pub async fn record(&self, id: MessageId) -> MessageRecord {
+    pub(super) async fn record(&self, id: MessageId) -> MessageRecord {
         self.inspect
             .message(id)
             .await
@@ -224,7 +239,7 @@ impl Fixture {
             .expect("the message is known")
     }
 
-    pub async fn state(&self, id: MessageId) -> Option<State> {
+    pub(super) async fn state(&self, id: MessageId) -> Option<State> {
         self.inspect
             .message(id)
             .await
@@ -232,7 +247,7 @@ impl Fixture {
             .map(|record| record.state)
     }
 
-    pub fn execution(&self, claimed: &Claimed, ended_at: Timestamp) -> Execution {
+    pub(super) fn execution(&self, claimed: &Claimed, ended_at: Timestamp) -> Execution {
         let message = &claimed.message;
         Execution {
             id: ExecutionId::from_uuid(self.ids.next(at(0))),
@@ -261,7 +276,7 @@ impl Fixture {
     }
 
     /// A job as it is first declared, due at its cursor.
-    pub fn job(name: &str, cursor: Option<Timestamp>) -> JobRecord {
+    pub(super) fn job(name: &str, cursor: Option<Timestamp>) -> JobRecord {
         let job = Job::new(name, Schedule::every(seconds(60), at(0)).unwrap()).unwrap();
         JobRecord {
             declared: job.clone(),
@@ -282,13 +297,13 @@ impl Fixture {
         }
     }
 
-    pub async fn declare(&self, record: JobRecord) -> JobRecord {
+    pub(super) async fn declare(&self, record: JobRecord) -> JobRecord {
         let name = record.job.name.clone();
         self.storage.declare(record, None, at(0)).await.unwrap();
         self.stored_job(&name).await
     }
 
-    pub async fn stored_job(&self, name: &JobName) -> JobRecord {
+    pub(super) async fn stored_job(&self, name: &JobName) -> JobRecord {
         self.inspect
             .job(name)
             .await
@@ -297,7 +312,7 @@ impl Fixture {
     }
 
     /// Fires one occurrence of a job and moves its cursor to an instant.
-    pub fn firing(&self, job: &JobRecord, nominal: Timestamp, cursor: Timestamp) -> Firing {
+    pub(super) fn firing(&self, job: &JobRecord, nominal: Timestamp, cursor: Timestamp) -> Firing {
         let message = self.run_of(job.job.name.as_str(), nominal);
         let after = JobRecord {
             cursor: Some(cursor),

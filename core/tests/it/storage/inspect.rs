@@ -44,95 +44,66 @@ async fn pages_of_messages_come_newest_id_first_and_end() {
 }
 
 #[tokio::test]
-async fn messages_are_found_by_state_queue_topic_key_and_job() {
+async fn messages_are_found_by_queue_topic_key_and_job() {
     let f = Fixture::new();
     let topic = Topic::new("invoice").unwrap();
-    let invoice = f
-        .enqueue(Message {
-            topic: topic.clone(),
-            ..f.due(at(9))
-        })
-        .await;
-    let slow = f
-        .enqueue(Message {
-            queue: queue("slow"),
-            ..f.due(at(9))
-        })
-        .await;
-    let about = f
-        .enqueue(Message {
-            key: Some(key("7")),
-            ..f.due(at(9))
-        })
-        .await;
-    let run = f
-        .enqueue(Message {
-            due_at: at(9),
-            ..f.run_of("report", at(9))
-        })
-        .await;
+    let invoice = Message {
+        topic: topic.clone(),
+        ..f.message()
+    };
+    let invoice = f.enqueue(invoice).await;
+    let slow = Message {
+        queue: queue("slow"),
+        ..f.message()
+    };
+    let slow = f.enqueue(slow).await;
+    let about = Message {
+        key: Some(key("7")),
+        ..f.message()
+    };
+    let about = f.enqueue(about).await;
+    let run = f.enqueue(f.run_of("report", at(9))).await;
+
+    let any = MessageFilter::default;
+    assert_eq!(found(&f, any()).await, [run, about, slow, invoice]);
+    let topic = Some(topic);
+    assert_eq!(found(&f, MessageFilter { topic, ..any() }).await, [invoice]);
+    let queue = Some(queue("slow"));
+    assert_eq!(found(&f, MessageFilter { queue, ..any() }).await, [slow]);
+    let key = Some(key("7"));
+    assert_eq!(found(&f, MessageFilter { key, ..any() }).await, [about]);
+    let job = Some(JobName::new("report").unwrap());
+    assert_eq!(found(&f, MessageFilter { job, ..any() }).await, [run]);
+}
+
+#[tokio::test]
+async fn messages_are_found_by_their_states() {
+    let f = Fixture::new();
     let verdict = Verdict::Dead {
         reason: DeadReason::Poison,
         error: None,
     };
     let dead = f.finish(f.message(), verdict, at(0)).await;
     let done = f.finish(f.message(), Verdict::Done, at(0)).await;
-
-    let any = MessageFilter::default;
-    assert_eq!(found(&f, any()).await.len(), 6);
-    let job = Some(JobName::new("report").unwrap());
-    assert_eq!(
-        found(
-            &f,
-            MessageFilter {
-                topic: Some(topic),
-                ..any()
-            }
-        )
-        .await,
-        [invoice]
-    );
-    assert_eq!(
-        found(
-            &f,
-            MessageFilter {
-                queue: Some(queue("slow")),
-                ..any()
-            }
-        )
-        .await,
-        [slow]
-    );
-    assert_eq!(
-        found(
-            &f,
-            MessageFilter {
-                key: Some(key("7")),
-                ..any()
-            }
-        )
-        .await,
-        [about]
-    );
-    assert_eq!(found(&f, MessageFilter { job, ..any() }).await, [run]);
-    let states = |states: &[State]| MessageFilter {
+    let waiting = f.enqueue(f.message()).await;
+    let of = |states: &[State]| MessageFilter {
         states: states.to_vec(),
-        ..any()
+        ..MessageFilter::default()
     };
-    assert_eq!(found(&f, states(&[State::Dead])).await, [dead]);
+    assert_eq!(found(&f, of(&[State::Dead])).await, [dead]);
     assert_eq!(
-        found(&f, states(&[State::Done, State::Dead])).await,
+        found(&f, of(&[State::Done, State::Dead])).await,
         [done, dead]
     );
     assert_eq!(
-        found(&f, states(&[State::Pending])).await,
-        [run, about, slow, invoice]
+        found(&f, of(&[State::Pending, State::Dead])).await,
+        [waiting, dead]
     );
-    assert_eq!(found(&f, states(&[State::Running])).await, []);
+    assert_eq!(found(&f, of(&[State::Running])).await, []);
     let after = Page::after(done, 9);
     let page = f
         .inspect
-        .messages(states(&[State::Done, State::Dead]), after)
+        .messages(of(&[State::Done, State::Dead]), after)
         .await
         .unwrap();
     assert_eq!(

@@ -13,14 +13,14 @@ async fn due(f: &Fixture, limit: usize, second: i64) -> Vec<String> {
         .collect()
 }
 
-fn paused(until: Option<i64>) -> Option<Pause> {
+fn pause(until: Option<i64>) -> Pause {
     let (by, reason) = ("ada".to_owned(), "maintenance".to_owned());
-    Some(Pause {
+    Pause {
         by,
         reason,
         at: at(0),
         until: until.map(at),
-    })
+    }
 }
 
 // spec: H-61, U-12
@@ -116,8 +116,8 @@ async fn paused_and_retired_jobs_are_not_due_until_their_pause_ends() {
         paused,
         ..Fixture::job(name, Some(at(1)))
     };
-    f.declare(job("for good", paused(None))).await;
-    f.declare(job("for a while", paused(Some(20)))).await;
+    f.declare(job("for good", Some(pause(None)))).await;
+    f.declare(job("for a while", Some(pause(Some(20))))).await;
     let retired = Some(Retirement::Finished);
     f.declare(JobRecord {
         retired,
@@ -147,16 +147,12 @@ async fn an_operator_changes_the_version_that_was_seen_and_no_other() {
     let f = Fixture::new();
     let stored = f.declare(Fixture::job("report", Some(at(60)))).await;
     let name = &stored.job.name;
-    let pause = Steer::Pause {
+    let stop = Steer::Pause {
         by: "ada".to_owned(),
         reason: "holiday".to_owned(),
         until: None,
     };
-    let answer = f
-        .storage
-        .steer(name, pause.clone(), 1, at(5))
-        .await
-        .unwrap();
+    let answer = f.storage.steer(name, stop.clone(), 1, at(5)).await.unwrap();
     let Steered::Applied(now) = answer else {
         panic!("{answer:?}")
     };
@@ -165,15 +161,12 @@ async fn an_operator_changes_the_version_that_was_seen_and_no_other() {
     assert_eq!(due(&f, 10, 100).await, [""; 0]);
 
     assert_eq!(
-        f.storage
-            .steer(name, pause.clone(), 1, at(6))
-            .await
-            .unwrap(),
+        f.storage.steer(name, stop.clone(), 1, at(6)).await.unwrap(),
         Steered::Raced
     );
     let unheard = JobName::new("unheard of").unwrap();
     assert_eq!(
-        f.storage.steer(&unheard, pause, 1, at(6)).await.unwrap(),
+        f.storage.steer(&unheard, stop, 1, at(6)).await.unwrap(),
         Steered::Unknown
     );
 
@@ -199,7 +192,7 @@ async fn jobs_are_listed_by_name_and_found_by_app_phase_and_tag() {
     })
     .await;
     f.declare(JobRecord {
-        paused: paused(None),
+        paused: Some(pause(None)),
         ..Fixture::job("asleep", None)
     })
     .await;

@@ -20,16 +20,16 @@ async fn delivered(f: &Fixture) -> Claimed {
     claimed
 }
 
-fn letter(claimed: &Claimed) -> Box<MessageRecord> {
+fn letter(claimed: &Claimed) -> MessageRecord {
     let record = MessageRecord::new(Arc::clone(&claimed.message));
     let dead = Some(DeadReason::AttemptsSpent);
-    Box::new(MessageRecord {
+    MessageRecord {
         state: State::Dead,
         dead,
         attempt: 5,
         ended_at: Some(at(9)),
         ..record
-    })
+    }
 }
 
 #[tokio::test]
@@ -59,7 +59,7 @@ async fn a_dead_letter_is_kept_and_can_be_redriven() {
     let id = claimed.message.id;
     let record = BrokerRecord {
         execution: f.execution(&claimed, at(9)).into(),
-        dead: Some(letter(&claimed)),
+        dead: Some(Box::new(letter(&claimed))),
     };
     f.storage.record(vec![record.clone()], at(9)).await.unwrap();
     f.storage.record(vec![record], at(9)).await.unwrap();
@@ -79,7 +79,7 @@ async fn a_dead_letter_does_not_touch_a_message_that_is_alive_here() {
     let claimed = f.claim_one(at(0)).await;
     let record = BrokerRecord {
         execution: f.execution(&claimed, at(9)).into(),
-        dead: Some(letter(&claimed)),
+        dead: Some(Box::new(letter(&claimed))),
     };
     f.storage.record(vec![record], at(9)).await.unwrap();
     assert_eq!(f.record(id).await.lease, Some(claimed.lease));
