@@ -1,5 +1,9 @@
 //! One test binary for everything that needs more than one module.
 
+mod acting;
+mod faulty;
 mod generated;
 mod harness;
+mod timeouts;
+mod simulation;
 mod walk;

@@ -1,0 +1,128 @@
+//! Handlers that tests let act: ones that tell, fail, wait at a gate or never return; and the few
+//! moves every test makes with them.
+
+use std::future::{Pending, Ready, ready};
+use std::sync::Arc;
+use std::time::Duration;
+
+use punctual::inspect::{ExecutionFilter, Page};
+use punctual::model::{Ending, Execution, MessageId, Terms};
+use punctual::{Context, Inspect, MemoryStorage, Retry, Stopped};
+use tokio::sync::Semaphore;
+
+use crate::harness::{Bench, Log};
+
+/// A handler that writes a line and is done.
+pub(crate) fn telling<M: Send + 'static>(
+    log: &Log,
+    line: impl Fn(&M, &Context) -> String + Send + Sync + 'static,
+) -> impl Fn(M, Context) -> Ready<()> + Send + Sync + 'static {
+    let log = log.clone();
+    move |message: M, context: Context| {
+        log.push(line(&message, &context));
+        ready(())
+    }
+}
+
+/// A handler that writes when it ran and which attempt it was, and fails.
+pub(crate) fn failing<M: Send + 'static>(
+    log: &Log,
+) -> impl Fn(M, Context) -> Ready<Result<(), &'static str>> + Send + Sync + 'static {
+    let log = log.clone();
+    move |_: M, context: Context| {
+        log.push(format!("{} {}", context.attempt(), context.started_at()));
+        ready(Err("out of order"))
+    }
+}
+
+/// A handler that writes when it began and never returns, whatever it is told.
+pub(crate) fn stuck<M: Send + 'static>(
+    log: &Log,
+) -> impl Fn(M, Context) -> Pending<()> + Send + Sync + 'static {
+    let log = log.clone();
+    move |_: M, context: Context| {
+        log.push(format!("{} {}", context.attempt(), context.started_at()));
+        std::future::pending()
+    }
+}
+
+/// A handler that writes "began", waits at a gate, and writes "ended".
+pub(crate) fn waiting<M: Send + 'static>(
+    log: &Log,
+    gate: &Gate,
+) -> impl Fn(M, Context) -> futures_util::future::BoxFuture<'static, ()> + Send + Sync + 'static {
+    let (log, gate) = (log.clone(), gate.clone());
+    move |_: M, _: Context| {
+        let (log, gate) = (log.clone(), gate.clone());
+        Box::pin(async move {
+            log.push("began");
+            gate.pass().await;
+            log.push("ended");
+        })
+    }
+}
+
+/// Holds handlers up until a test lets them pass.
+#[derive(Clone)]
+pub(crate) struct Gate(Arc<Semaphore>);
+
+impl Gate {
+    pub(crate) fn shut() -> Self {
+        Self(Arc::new(Semaphore::new(0)))
+    }
+
+    /// Lets so many pass.
+    pub(crate) fn open(&self, count: usize) {
+        self.0.add_permits(count);
+    }
+
+    pub(crate) async fn pass(&self) {
+        self.0.acquire().await.unwrap().forget();
+    }
+}
+
+/// The usual terms with another retry policy.
+pub(crate) fn retrying(retry: Retry) -> Terms {
+    Terms {
+        retry,
+        ..Terms::default()
+    }
+}
+
+/// Everything that happened to a message, oldest first.
+pub(crate) async fn history(storage: &MemoryStorage, id: MessageId) -> Vec<Execution> {
+    let filter = ExecutionFilter {
+        message: Some(id),
+        ..ExecutionFilter::default()
+    };
+    executions(storage, filter).await
+}
+
+/// Every execution that matches, oldest first.
+pub(crate) async fn executions(storage: &MemoryStorage, filter: ExecutionFilter) -> Vec<Execution> {
+    let mut rows = storage
+        .executions(filter, Page::first(1_000))
+        .await
+        .unwrap()
+        .rows;
+    rows.sort_by_key(|execution| (execution.ended_at, execution.id));
+    rows
+}
+
+/// How each attempt of a message ended, oldest first.
+pub(crate) async fn endings(storage: &MemoryStorage, id: MessageId) -> Vec<Ending> {
+    history(storage, id)
+        .await
+        .iter()
+        .map(|execution| execution.ending)
+        .collect()
+}
+
+/// Shuts a process down while time goes on; a shutdown that takes longer is a failure.
+pub(crate) async fn stop_within(bench: &Bench, length: Duration) -> Stopped {
+    tokio::select! {
+        biased;
+        stopped = bench.punctual.shutdown() => stopped,
+        () = bench.advance(length) => panic!("the shutdown took longer than {length:?}"),
+    }
+}

@@ -1,0 +1,187 @@
+//! A storage that fails when told to, call by call, and counts what it was asked. It keeps
+//! everything in the memory storage underneath, so a test can look behind its back.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use punctual::inspect::{Bucket, Counts, ExecutionFilter, JobFilter, MessageFilter, Page, Paged};
+use punctual::jiff::Timestamp;
+use punctual::model::{
+    Execution, ExecutionId, JobName, JobRecord, LeaseRef, MessageId, MessageRecord, ProcessId,
+    Steer,
+};
+use punctual::storage::{
+    BrokerRecord, Claim, Claimed, Command, Commanded, Declared, DueJob, Enqueued, Entry, Extended,
+    Fired, Firing, Line, Prune, Pruned, Reclaim, Settled, Settlement, Steered, Wakeup,
+};
+use punctual::{Error, Inspect, MemoryStorage, Result, Storage};
+
+/// A memory storage behind a door that can be shut for some calls.
+pub(crate) struct Faulty {
+    inner: Arc<MemoryStorage>,
+    shut: Mutex<BTreeSet<&'static str>>,
+    calls: Mutex<BTreeMap<&'static str, u64>>,
+}
+
+/// Every call, for a storage that is out of reach as a whole.
+pub(crate) const EVERYTHING: [&str; 17] = [
+    "enqueue", "claim", "extend", "settle", "record", "command", "declare", "due_jobs", "fire",
+    "steer", "reclaim", "beat", "prune", "next_due", "time", "jobs", "job",
+];
+
+impl Faulty {
+    pub(crate) fn over(inner: &Arc<MemoryStorage>) -> Arc<Self> {
+        Arc::new(Self {
+            inner: inner.clone(),
+            shut: Mutex::default(),
+            calls: Mutex::default(),
+        })
+    }
+
+    /// These calls fail from now on.
+    pub(crate) fn fail(&self, calls: &[&'static str]) {
+        self.shut.lock().unwrap().extend(calls);
+    }
+
+    /// Every call works again.
+    pub(crate) fn heal(&self) {
+        self.shut.lock().unwrap().clear();
+    }
+
+    /// How often a call was made, also when it failed.
+    pub(crate) fn calls(&self, call: &str) -> u64 {
+        self.calls.lock().unwrap().get(call).copied().unwrap_or(0)
+    }
+
+    fn enter(&self, call: &'static str) -> Result<&MemoryStorage> {
+        *self.calls.lock().unwrap().entry(call).or_default() += 1;
+        if self.shut.lock().unwrap().contains(call) {
+            return Err(Error::unavailable("the storage is out of reach").during(call));
+        }
+        Ok(&self.inner)
+    }
+}
+
+#[async_trait]
+impl Storage for Faulty {
+    async fn enqueue(&self, entries: Vec<Entry>, now: Timestamp) -> Result<Vec<Enqueued>> {
+        self.enter("enqueue")?.enqueue(entries, now).await
+    }
+
+    async fn claim(&self, claim: Claim, now: Timestamp) -> Result<Vec<Claimed>> {
+        self.enter("claim")?.claim(claim, now).await
+    }
+
+    async fn extend(
+        &self,
+        leases: &[LeaseRef],
+        until: Timestamp,
+        now: Timestamp,
+    ) -> Result<Vec<Extended>> {
+        self.enter("extend")?.extend(leases, until, now).await
+    }
+
+    async fn settle(&self, settlements: Vec<Settlement>, now: Timestamp) -> Result<Vec<Settled>> {
+        self.enter("settle")?.settle(settlements, now).await
+    }
+
+    async fn record(&self, records: Vec<BrokerRecord>, now: Timestamp) -> Result<()> {
+        self.enter("record")?.record(records, now).await
+    }
+
+    async fn command(&self, command: Command, now: Timestamp) -> Result<Commanded> {
+        self.enter("command")?.command(command, now).await
+    }
+
+    async fn declare(
+        &self,
+        record: JobRecord,
+        seen: Option<u64>,
+        now: Timestamp,
+    ) -> Result<Declared> {
+        self.enter("declare")?.declare(record, seen, now).await
+    }
+
+    async fn due_jobs(&self, limit: usize, now: Timestamp) -> Result<Vec<DueJob>> {
+        self.enter("due_jobs")?.due_jobs(limit, now).await
+    }
+
+    async fn fire(&self, firings: Vec<Firing>, now: Timestamp) -> Result<Vec<Fired>> {
+        self.enter("fire")?.fire(firings, now).await
+    }
+
+    async fn steer(
+        &self,
+        job: &JobName,
+        steer: Steer,
+        seen: u64,
+        now: Timestamp,
+    ) -> Result<Steered> {
+        self.enter("steer")?.steer(job, steer, seen, now).await
+    }
+
+    async fn reclaim(&self, reclaim: Reclaim, now: Timestamp) -> Result<Vec<Claimed>> {
+        self.enter("reclaim")?.reclaim(reclaim, now).await
+    }
+
+    async fn beat(&self, process: ProcessId, until: Timestamp, now: Timestamp) -> Result<()> {
+        self.enter("beat")?.beat(process, until, now).await
+    }
+
+    async fn prune(&self, prune: Prune, now: Timestamp) -> Result<Pruned> {
+        self.enter("prune")?.prune(prune, now).await
+    }
+
+    async fn next_due(&self, line: &Line) -> Result<Option<Timestamp>> {
+        self.enter("next_due")?.next_due(line).await
+    }
+
+    fn wakeup(&self, line: &Line) -> Wakeup {
+        self.inner.wakeup(line)
+    }
+
+    async fn time(&self) -> Result<Timestamp> {
+        self.enter("time")?.time().await
+    }
+}
+
+#[async_trait]
+impl Inspect for Faulty {
+    async fn messages(
+        &self,
+        filter: MessageFilter,
+        page: Page<MessageId>,
+    ) -> Result<Paged<MessageRecord, MessageId>> {
+        self.enter("messages")?.messages(filter, page).await
+    }
+
+    async fn message(&self, id: MessageId) -> Result<Option<MessageRecord>> {
+        self.enter("message")?.message(id).await
+    }
+
+    async fn executions(
+        &self,
+        filter: ExecutionFilter,
+        page: Page<ExecutionId>,
+    ) -> Result<Paged<Execution, ExecutionId>> {
+        self.enter("executions")?.executions(filter, page).await
+    }
+
+    async fn jobs(&self, filter: JobFilter) -> Result<Vec<JobRecord>> {
+        self.enter("jobs")?.jobs(filter).await
+    }
+
+    async fn job(&self, name: &JobName) -> Result<Option<JobRecord>> {
+        self.enter("job")?.job(name).await
+    }
+
+    async fn counts(&self, now: Timestamp) -> Result<Counts> {
+        self.enter("counts")?.counts(now).await
+    }
+
+    async fn throughput(&self, since: Timestamp, bucket: Duration) -> Result<Vec<Bucket>> {
+        self.enter("throughput")?.throughput(since, bucket).await
+    }
+}
