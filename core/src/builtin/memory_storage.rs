@@ -15,6 +15,8 @@ mod memory;
 mod names;
 mod reading;
 mod records;
+#[cfg(test)]
+mod tests;
 mod upkeep;
 mod work;
 

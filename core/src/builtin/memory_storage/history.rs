@@ -82,7 +82,11 @@ impl History {
         found.truncate(limit);
         let rows: Vec<Execution> = found
             .into_iter()
-            .filter_map(|Reverse((_, index))| self.executions.get(index).map(|execution| (**execution).clone()))
+            .filter_map(|Reverse((_, index))| {
+                self.executions
+                    .get(index)
+                    .map(|execution| (**execution).clone())
+            })
             .collect();
         Paged {
             next: rows.last().filter(|_| more).map(|row| row.id),
