@@ -86,7 +86,11 @@ async fn supervise(
     let deadline = limit.map(|limit| add(context.started_at(), limit));
     let cause = tokio::select! {
         biased;
-        report = &mut work => return Some(report),
+        report = &mut work => return match context.cancel_cause() {
+            None => Some(report),
+            // It heard the signal before we did.
+            Some(cause) => wound_down(cause, limit, Some(report)),
+        },
         cause = context.cancelled() => cause,
         () = expired(clock, deadline) => {
             context.parts().cancellation.cancel(Cause::Timeout);
