@@ -16,12 +16,12 @@ use tokio::runtime::Runtime;
 use crate::figure::{Figure, percentile};
 
 /// Measures everything about the core.
-pub(crate) fn run(only: Option<&str>) -> Result<Vec<Figure>> {
+pub(crate) fn run(only: Option<&str>, messages: u64) -> Result<Vec<Figure>> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_time().build()?;
     let wanted = |part: &str| only.is_none_or(|only| only == part);
     let mut figures = Vec::new();
     if wanted("throughput") {
-        figures.push(throughput(&runtime)?);
+        figures.push(throughput(&runtime, messages)?);
     }
     if wanted("cron") {
         figures.extend(next_occurrence()?);
@@ -36,15 +36,14 @@ pub(crate) fn run(only: Option<&str>) -> Result<Vec<Figure>> {
     Ok(figures)
 }
 
-const MESSAGES: u64 = 1_000_000;
 const CONCURRENCY: usize = 512;
 const REPETITIONS: usize = 3;
 
 /// Messages claimed, handled and settled per second, the median of several runs.
-fn throughput(runtime: &Runtime) -> Result<Figure> {
+fn throughput(runtime: &Runtime, messages: u64) -> Result<Figure> {
     let mut rates = Vec::new();
     for _ in 0..REPETITIONS {
-        rates.push(runtime.block_on(drain())?);
+        rates.push(runtime.block_on(drain(messages))?);
     }
     rates.sort_by(f64::total_cmp);
     Ok(Figure {
@@ -53,14 +52,14 @@ fn throughput(runtime: &Runtime) -> Result<Figure> {
         unit: "messages/s",
         asked: "at least 500,000",
         how: format!(
-            "{MESSAGES} messages queued, no-op handler, {CONCURRENCY} slots, history recorded; median of {REPETITIONS} runs from {:.0} to {:.0}",
+            "{messages} messages queued, no-op handler, {CONCURRENCY} slots, history recorded; median of {REPETITIONS} runs from {:.0} to {:.0}",
             percentile(&rates, 0),
             percentile(&rates, 100)
         ),
     })
 }
 
-async fn drain() -> Result<f64> {
+async fn drain(messages: u64) -> Result<f64> {
     let handled = Arc::new(AtomicU64::new(0));
     let count = handled.clone();
     let punctual = Punctual::builder()
@@ -71,17 +70,17 @@ async fn drain() -> Result<f64> {
             std::future::ready(())
         })
         .build()?;
-    fill(&punctual.publisher(), MESSAGES, None).await?;
+    fill(&punctual.publisher(), messages, None).await?;
     let start = Instant::now();
     punctual.start().await?;
-    while settled(&punctual) < MESSAGES {
+    while settled(&punctual) < messages {
         tokio::time::sleep(Duration::from_millis(1)).await;
     }
     let seconds = start.elapsed().as_secs_f64();
     let ran = handled.load(Ordering::Relaxed);
-    anyhow::ensure!(ran == MESSAGES, "{ran} of {MESSAGES} messages were handled");
+    anyhow::ensure!(ran == messages, "{ran} of {messages} messages were handled");
     punctual.shutdown().await;
-    Ok(MESSAGES as f64 / seconds)
+    Ok(messages as f64 / seconds)
 }
 
 /// How many attempts were decided; each of them is settled, or waits in a backlog of at most 1,024.

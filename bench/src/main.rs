@@ -18,6 +18,9 @@ struct Arguments {
     /// Measure only this part of the suite: throughput, cron, idle or punctuality.
     #[arg(long)]
     only: Option<String>,
+    /// How many messages the throughput is measured with.
+    #[arg(long, default_value_t = 1_000_000)]
+    messages: u64,
     /// Print JSON lines instead of a table.
     #[arg(long)]
     json: bool,
@@ -32,7 +35,7 @@ enum Suite {
 fn main() -> anyhow::Result<()> {
     let arguments = Arguments::parse();
     let figures = match arguments.suite {
-        Suite::Core => core_suite::run(arguments.only.as_deref())?,
+        Suite::Core => core_suite::run(arguments.only.as_deref(), arguments.messages)?,
     };
     figure::print(&figures, arguments.json)
 }

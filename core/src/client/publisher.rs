@@ -69,23 +69,21 @@ impl Publisher {
     /// Sends many messages; those for the storage in one step, all or nothing.
     pub async fn publish_all(&self, messages: Vec<Publish>) -> Result<Vec<Published>> {
         let now = self.process.now();
-        let (mut entries, mut published) = (Vec::new(), Vec::new());
+        let (mut entries, mut places, mut published) = (Vec::new(), Vec::new(), Vec::new());
         for publish in messages {
             let (message, via, replace) = self.message(publish.draft?, now)?;
             if via.is_some() || !self.process.middleware.is_empty() {
                 published.push(self.send(message, via, replace, now).await?);
             } else {
                 self.check_wait(&message, now)?;
+                places.push(published.len());
                 published.push(Published { id: message.id, duplicate_of: None });
                 entries.push(Entry { message: Arc::new(message), replace });
             }
         }
         let answers = self.process.storage.enqueue(entries.clone(), now).await?;
-        for (entry, answer) in entries.iter().zip(answers) {
-            let told = tell(&self.process, &entry.message, answer);
-            if let Some(place) = published.iter_mut().find(|place| place.id == told.id) {
-                *place = told;
-            }
+        for ((entry, place), answer) in entries.iter().zip(places).zip(answers) {
+            published[place] = tell(&self.process, &entry.message, answer);
         }
         Ok(published)
     }

@@ -11,6 +11,7 @@ use futures_util::FutureExt;
 use jiff::Timestamp;
 
 use super::Process;
+use super::settle::Started;
 use crate::client::Publisher;
 use crate::clock::{Clock, add, between, within};
 use crate::event::Event;
@@ -42,7 +43,8 @@ pub(crate) fn context(process: &Arc<Process>, delivery: &Delivery, terms: &Terms
 }
 
 /// Runs the handler once; nothing when the message belongs to somebody else meanwhile.
-pub(crate) async fn attempt(process: &Process, delivery: &Delivery, terms: &Terms, context: &Context) -> Option<Report> {
+pub(crate) async fn attempt(process: &Process, started: &Started) -> Option<Report> {
+    let Started { delivery, terms, context, .. } = started;
     let message = &delivery.message;
     process.events.emit(Event::AttemptStarted {
         message: message.id,

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use tokio::sync::mpsc;
+use tokio::sync::mpsc::error::TrySendError;
 
 use super::attempt::due_at;
 use super::in_flight::Entered;
@@ -26,12 +27,11 @@ const BATCH_MAX: usize = 256;
 /// The most settlements that wait; beyond it attempts wait, and with them the claims.
 const BACKLOG_MAX: usize = 4 * BATCH_MAX;
 
-/// An attempt that ended.
-pub(crate) struct Ended {
+/// An attempt that was started and is not settled yet.
+pub(crate) struct Started {
     pub(crate) delivery: Delivery,
     pub(crate) terms: Arc<Terms>,
     pub(crate) context: Context,
-    pub(crate) report: Report,
     pub(crate) entered: Entered,
 }
 
@@ -65,33 +65,30 @@ impl Settler {
     }
 
     /// Settles one attempt. Waits only when the backlog is full.
-    pub(crate) async fn settle(&self, ended: Ended) {
+    pub(crate) async fn settle(&self, started: Box<Started>, report: Report) {
         let now = self.process.now();
-        let Ended { delivery, terms, context, report, entered } = ended;
-        let judged = judge(&case(&delivery, &terms, now), report);
+        let judged = judge(&case(&started.delivery, &started.terms, now), report);
+        tell(&self.process, &started.context, &judged, now);
+        let Started { delivery, terms, context, entered } = *started;
         let execution = Arc::new(execution(&self.process, &delivery, &context, &judged, now));
-        tell(&self.process, &context, &judged, now);
         let recorded = match terms.recording {
             Recording::All => true,
             Recording::Failures => judged.ending.is_failure(),
             Recording::None => false,
         };
-        let Delivery { message, receipt, .. } = delivery;
-        match receipt {
+        match delivery.receipt {
             Receipt::Lease(receipt) => {
                 let LeaseReceipt { claimed, storage } = *receipt;
-                let settlement = Settlement {
-                    lease: claimed.lease_ref(),
-                    verdict: judged.verdict,
-                    execution: recorded.then_some(execution),
-                };
-                // Fails only when the writer is gone, which is when the process has ended; the lease
-                // then expires and the rescuer takes over.
-                let _ = self.backlog.send(Waiting { settlement, storage, context, _entered: entered }).await;
+                let (lease, verdict) = (claimed.lease_ref(), judged.verdict);
+                let settlement = Settlement { lease, verdict, execution: recorded.then_some(execution) };
+                self.write_later(Waiting { settlement, storage, context, _entered: entered }).await;
             }
             Receipt::Broker(receipt) => {
+                let message = delivery.message;
                 let broker = Broker { process: &self.process, transport: self.transport.as_ref(), message };
-                if let Err(error) = broker.settle(receipt, &judged, execution, now).await {
+                // Boxed, so that attempts without a broker do not carry the space for it.
+                let settled = Box::pin(broker.settle(receipt, &judged, execution, now)).await;
+                if let Err(error) = settled {
                     // Unsettled means redelivered: the broker still has it.
                     self.process.events.emit(Event::ServiceFailed {
                         service: "settle".to_owned(),
@@ -100,6 +97,14 @@ impl Settler {
                     });
                 }
             }
+        }
+    }
+
+    /// Hands a settlement to the writer, which is gone only when the process has ended; the lease
+    /// then expires and the rescuer takes over.
+    async fn write_later(&self, waiting: Waiting) {
+        if let Err(TrySendError::Full(waiting)) = self.backlog.try_send(waiting) {
+            let _ = Box::pin(self.backlog.send(waiting)).await;
         }
     }
 }
@@ -164,12 +169,17 @@ fn tell(process: &Process, context: &Context, judged: &Judged, now: Timestamp) {
 async fn write(process: Arc<Process>, mut waiting: mpsc::Receiver<Waiting>) {
     let mut batch = Vec::with_capacity(BATCH_MAX);
     while waiting.recv_many(&mut batch, BATCH_MAX).await > 0 {
-        // Nearly always one storage; a stored transport may bring its own.
         while let Some(first) = batch.first() {
             let storage = first.storage.clone();
-            let (same, others) = batch.drain(..).partition(|waiting| Arc::ptr_eq(&waiting.storage, &storage));
-            batch = others;
-            write_batch(&process, &*storage, same).await;
+            let same = |waiting: &Waiting| Arc::ptr_eq(&waiting.storage, &storage);
+            // Nearly always one storage; a stored transport may bring its own.
+            let (now, later) = if batch.iter().all(same) {
+                (std::mem::take(&mut batch), Vec::new())
+            } else {
+                batch.drain(..).partition(same)
+            };
+            batch = later;
+            write_batch(&process, &*storage, now).await;
         }
     }
 }

@@ -8,7 +8,7 @@ use jiff::Timestamp;
 
 use super::attempt::{attempt, context};
 use super::in_flight::{Slot, Slots};
-use super::settle::Ended;
+use super::settle::Started;
 use super::{Process, Service, Settler, Turn, backoff};
 use crate::clock::{Clock, add};
 use crate::error::Result;
@@ -93,15 +93,17 @@ fn start(process: &Arc<Process>, settler: &Settler, delivery: Delivery, slot: Sl
         Receipt::Broker(_) => None,
     };
     let entered = process.in_flight.enter(lease, &context);
+    // Boxed, so that the task moves a pointer and not the whole delivery.
+    let started = Box::new(Started { delivery, terms, context, entered });
     let (process, settler) = (process.clone(), settler.clone());
     tokio::spawn(async move {
-        let report = attempt(&process, &delivery, &terms, &context).await;
+        let report = attempt(&process, &started).await;
         drop(slot);
         match report {
-            Some(report) => settler.settle(Ended { delivery, terms, context, report, entered }).await,
+            Some(report) => settler.settle(started, report).await,
             None => process.events.emit(Event::LeaseLost {
-                message: context.message_id(),
-                topic: context.topic().clone(),
+                message: started.context.message_id(),
+                topic: started.context.topic().clone(),
             }),
         }
     });
