@@ -10,7 +10,7 @@ use crate::client::{Admin, Jobs, Publisher};
 use crate::clock::{Clock, add, within};
 use crate::engine::{
     Pace, Process, Pruner, Pulse, QueueWorker, Reconciler, Relay, Rescuer, Scheduler, Service, Settler,
-    SubscriptionWorker, goodbye, run,
+    Stop, SubscriptionWorker, goodbye, run,
 };
 use crate::error::{Error, Result};
 use crate::event::{Event, Events};
@@ -18,7 +18,7 @@ use crate::handler::Cause;
 use crate::model::{ProcessId, Queue, TransportName};
 use crate::policy::Declaration;
 use crate::storage::{Line, Wakeup};
-use crate::transport::Subscription;
+use crate::transport::{Consumer, Subscription};
 
 /// What to run, besides what the process shares.
 pub(super) struct Blueprint {
@@ -34,6 +34,13 @@ pub(super) struct Subscribed {
     pub(super) subscription: Subscription,
 }
 
+/// A subscription that receives.
+struct Consuming {
+    transport: TransportName,
+    name: String,
+    consumer: Box<dyn Consumer>,
+}
+
 /// A process: the services in the background, and the clients to talk to them.
 ///
 /// Built by [`Punctual::builder`], running after [`Punctual::start`], ended by
@@ -44,6 +51,8 @@ pub struct Punctual {
     blueprint: Mutex<Option<Blueprint>>,
     tasks: Mutex<JoinSet<()>>,
     settler: Mutex<Option<Settler>>,
+    /// The pulse goes on while handlers finish, so that nobody takes their messages over.
+    pulse_stop: Stop,
 }
 
 /// How a shutdown went.
@@ -67,6 +76,7 @@ impl Punctual {
             blueprint: Mutex::new(Some(blueprint)),
             tasks: Mutex::new(JoinSet::new()),
             settler: Mutex::new(None),
+            pulse_stop: Stop::new(),
         }
     }
 
@@ -96,25 +106,25 @@ impl Punctual {
     }
 
     /// Starts the services. A second call does nothing. A storage that is out of reach does not fail
-    /// the start: the services try until it answers.
+    /// the start: the services try until it answers. A transport that cannot be subscribed to does, and
+    /// the start may be tried again.
     pub async fn start(&self) -> Result<()> {
         let blueprint = self.blueprint.lock().unwrap_or_else(PoisonError::into_inner).take();
         let Some(blueprint) = blueprint else { return Ok(()) };
-        let mut consumers = Vec::new();
-        if self.process.options.handling {
-            for Subscribed { transport, subscription } in blueprint.subscriptions {
-                let name = format!("worker of {} on {transport}", subscription.topic);
-                let Some(carrier) = self.process.transports.get(&transport) else {
-                    return Err(Error::internal(format!("the transport {transport:?} vanished after build")));
-                };
-                consumers.push((transport.clone(), name, carrier.subscribe(subscription).await?));
+        let consumers = match self.subscribe(&blueprint.subscriptions).await {
+            Ok(consumers) => consumers,
+            Err(error) => {
+                // Nothing was started, so it may be tried again.
+                *self.blueprint.lock().unwrap_or_else(PoisonError::into_inner) = Some(blueprint);
+                return Err(error);
             }
-        }
+        };
         let (settler, writer) = Settler::new(self.process.clone());
         let mut tasks = self.tasks.lock().unwrap_or_else(PoisonError::into_inner);
         tasks.spawn(writer);
         let process = &self.process;
-        self.spawn(&mut tasks, Pulse::new(process.clone()), Vec::new());
+        let pulse = Box::new(Pulse::new(process.clone()));
+        tasks.spawn(run(pulse, Pace { stop: self.pulse_stop.clone(), ..self.pace(Vec::new()) }));
         self.spawn(&mut tasks, Rescuer::new(process.clone()), Vec::new());
         if process.options.scheduling {
             let reconciler = Reconciler::new(process.clone(), blueprint.declarations, blueprint.release);
@@ -137,7 +147,7 @@ impl Punctual {
                 self.spawn(&mut tasks, worker, wakeups);
             }
             let concurrency = process.options.concurrency;
-            for (transport, name, consumer) in consumers {
+            for Consuming { transport, name, consumer } in consumers {
                 let settler = settler.of(transport);
                 tasks.spawn(SubscriptionWorker::new(process.clone(), settler, consumer, name, concurrency).run());
             }
@@ -148,15 +158,31 @@ impl Punctual {
         Ok(())
     }
 
+    async fn subscribe(&self, subscriptions: &[Subscribed]) -> Result<Vec<Consuming>> {
+        let mut consumers = Vec::new();
+        for Subscribed { transport, subscription } in subscriptions.iter().filter(|_| self.process.options.handling) {
+            let name = format!("worker of {} on {transport}", subscription.topic);
+            let Some(carrier) = self.process.transports.get(transport) else {
+                return Err(Error::internal(format!("the transport {transport:?} vanished after build")));
+            };
+            let consumer = carrier.subscribe(subscription.clone()).await?;
+            consumers.push(Consuming { transport: transport.clone(), name, consumer });
+        }
+        Ok(consumers)
+    }
+
     fn spawn(&self, tasks: &mut JoinSet<()>, service: impl Service + 'static, wakeups: Vec<Wakeup>) {
-        let pace = Pace {
+        tasks.spawn(run(Box::new(service), self.pace(wakeups)));
+    }
+
+    fn pace(&self, wakeups: Vec<Wakeup>) -> Pace {
+        Pace {
             clock: self.process.clock.clone(),
             events: self.process.events.clone(),
             poll_interval: self.process.options.poll_interval,
             wakeups,
             stop: self.process.stop.clone(),
-        };
-        tasks.spawn(run(Box::new(service), pace));
+        }
     }
 
     /// Stops: no new work, `drain` for handlers to finish, then a request to stop and `grace` to wind
@@ -174,6 +200,7 @@ impl Punctual {
         let until = add(clock.now(), process.options.grace * 2);
         let _ = within(clock, until, process.in_flight.emptied()).await;
         let abandoned = process.in_flight.len();
+        self.pulse_stop.request();
         self.settler.lock().unwrap_or_else(PoisonError::into_inner).take();
         let mut tasks = std::mem::take(&mut *self.tasks.lock().unwrap_or_else(PoisonError::into_inner));
         let _ = within(clock, until, async { while tasks.join_next().await.is_some() {} }).await;
@@ -188,5 +215,6 @@ impl Punctual {
 impl Drop for Punctual {
     fn drop(&mut self) {
         self.process.stop.request();
+        self.pulse_stop.request();
     }
 }

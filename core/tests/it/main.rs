@@ -4,6 +4,6 @@ mod acting;
 mod faulty;
 mod generated;
 mod harness;
+mod shutdown;
 mod timeouts;
-mod simulation;
 mod walk;
