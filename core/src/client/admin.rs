@@ -7,14 +7,14 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 use crate::clock::subtract;
-use crate::engine::{Process, occurrence_message};
+use crate::engine::{Process, occurrence_message, resume};
 use crate::error::{Error, Result};
 use crate::event::Event;
 use crate::inspect::{Counts, ExecutionFilter, JobFilter, MessageFilter, Page, Paged};
 use crate::model::{
     Execution, ExecutionId, JobName, JobRecord, Message, MessageId, MessageRecord, Source, State, Steer,
 };
-use crate::policy::{Planned, admit, resumed};
+use crate::policy::{Planned, admit};
 use crate::storage::{Command, Commanded, Fired, Firing, Prune, Pruned, Steered};
 
 /// How often a change is tried again when others write at the same time.
@@ -135,26 +135,35 @@ impl Admin {
     /// Stops a job from firing; what runs goes on.
     pub async fn pause(&self, job: impl AsRef<str>, request: PauseRequest) -> Result<JobRecord> {
         let PauseRequest { by, reason, until } = request;
-        let steer = Steer::Pause { by, reason, until };
-        self.steer(job.as_ref(), "paused", |_, _| steer.clone()).await
+        self.steer(job.as_ref(), Steer::Pause { by, reason, until }, "paused").await
     }
 
     /// Lets a job fire again, from the next occurrence on; what was due meanwhile is not made up for.
     pub async fn resume(&self, job: impl AsRef<str>) -> Result<JobRecord> {
-        self.steer(job.as_ref(), "resumed", resumed).await
+        let name = job.as_ref();
+        for _ in 0..TRIES_MAX {
+            let record = self.job(name).await?;
+            if record.paused.is_none() {
+                return Ok(record);
+            }
+            let now = self.process.now();
+            // A firing and not only a change, because it also records what the pause has skipped.
+            let decision = resume(&self.process, &record, now);
+            let answers = self.process.storage.fire(vec![decision.firing.clone()], now).await?;
+            if answers.first() == Some(&Fired::Fired) {
+                decision.tell(&self.process);
+                self.process.events.emit(Event::JobSteered { job: record.job.name, change: "resumed" });
+                return self.job(name).await;
+            }
+        }
+        Err(busy(name))
     }
 
-    async fn steer(
-        &self,
-        name: &str,
-        change: &'static str,
-        decide: impl Fn(&JobRecord, Timestamp) -> Steer,
-    ) -> Result<JobRecord> {
+    async fn steer(&self, name: &str, steer: Steer, change: &'static str) -> Result<JobRecord> {
         for _ in 0..TRIES_MAX {
             let record = self.job(name).await?;
             let now = self.process.now();
-            let steer = decide(&record, now);
-            match self.process.storage.steer(&record.job.name, steer, record.version, now).await? {
+            match self.process.storage.steer(&record.job.name, steer.clone(), record.version, now).await? {
                 Steered::Applied(record) => {
                     self.process.events.emit(Event::JobSteered { job: record.job.name.clone(), change });
                     return Ok(*record);

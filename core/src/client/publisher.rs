@@ -75,7 +75,7 @@ impl Publisher {
             if via.is_some() || !self.process.middleware.is_empty() {
                 published.push(self.send(message, via, replace, now).await?);
             } else {
-                self.check_wait(&message, now)?;
+                check_wait(&self.process, &message, now)?;
                 places.push(published.len());
                 published.push(Published { id: message.id, duplicate_of: None });
                 entries.push(Entry { message: Arc::new(message), replace });
@@ -126,15 +126,15 @@ impl Publisher {
         let published = end.published.into_inner().unwrap_or_else(PoisonError::into_inner);
         published.ok_or_else(|| Error::conflict("a middleware did not pass the message on").with("message", id))
     }
+}
 
-    /// Without a storage there is nowhere to wait.
-    fn check_wait(&self, message: &Message, now: Timestamp) -> Result<()> {
-        let wanted = between(now, message.due_at);
-        let means = Means { native: Delay::None, storage: self.process.holds, prefer_storage: true };
-        match hold(wanted, means) {
-            Hold::Refuse => Err(cannot_wait(message.id, wanted, Delay::None)),
-            _ => Ok(()),
-        }
+/// Without a storage there is nowhere to wait.
+fn check_wait(process: &Process, message: &Message, now: Timestamp) -> Result<()> {
+    let wanted = between(now, message.due_at);
+    let means = Means { native: Delay::None, storage: process.holds, prefer_storage: true };
+    match hold(wanted, means) {
+        Hold::Refuse => Err(cannot_wait(message.id, wanted, Delay::None)),
+        _ => Ok(()),
     }
 }
 
@@ -346,12 +346,11 @@ struct End<'a> {
 #[async_trait]
 impl PublishEnd for End<'_> {
     async fn publish(&self, message: Message) -> Result<()> {
-        let published = match &self.via {
-            Some(name) => self.carry(name, message).await?,
-            None => {
-                Publisher::new(self.process.clone()).check_wait(&message, self.now)?;
-                self.store(message).await?
-            }
+        let published = if let Some(name) = &self.via {
+            self.carry(name, message).await?
+        } else {
+            check_wait(self.process, &message, self.now)?;
+            self.store(message).await?
         };
         *self.published.lock().unwrap_or_else(PoisonError::into_inner) = Some(published);
         Ok(())

@@ -25,7 +25,7 @@ pub(crate) use reconciler::Reconciler;
 pub(crate) use registry::{Registration, Registry};
 pub(crate) use relay::Relay;
 pub(crate) use rescuer::Rescuer;
-pub(crate) use scheduler::{Scheduler, occurrence_message};
+pub(crate) use scheduler::{Scheduler, occurrence_message, resume};
 pub use service::{Service, Turn};
 pub(crate) use service::{Pace, Stop, backoff, run};
 pub(crate) use settle::Settler;

@@ -3,6 +3,7 @@
 //! up to now, and writes messages, skipped executions and the new cursor in one step.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use jiff::Timestamp;
@@ -16,7 +17,7 @@ use crate::model::{
     Body, Ending, Execution, Headers, Job, JobRecord, Message, MisfireFacts, Occurrence, Retirement,
     SkipReason, Source, Trail,
 };
-use crate::policy::{Plan, Planned, Skip, admit, plan};
+use crate::policy::{COUNT_MAX, Plan, Planned, Skip, admit, plan, resumed};
 use crate::storage::{DueJob, Fired, Firing, Line};
 
 /// How often a firing is decided again in one turn when runs overlap meanwhile.
@@ -77,8 +78,8 @@ impl Service for Scheduler {
 }
 
 /// What a turn decided about one job.
-struct Decision {
-    firing: Firing,
+pub(crate) struct Decision {
+    pub(crate) firing: Firing,
     plan: Plan,
     skips: Vec<Skip>,
 }
@@ -118,28 +119,29 @@ fn decide(process: &Process, due: &DueJob, now: Timestamp) -> Decision {
     Decision { firing, plan, skips }
 }
 
-/// A pause that has run out: what was due meanwhile is skipped, the next occurrence fires normally.
-fn resume(process: &Process, record: &JobRecord, now: Timestamp) -> Decision {
+/// The end of a pause, by its own time or by an operator: what was due meanwhile is skipped, the next
+/// occurrence fires normally.
+pub(crate) fn resume(process: &Process, record: &JobRecord, now: Timestamp) -> Decision {
     let job = &record.job;
     let mut after = record.clone();
     after.paused = None;
-    after.cursor = job.schedule.next(now);
-    let last = job.schedule.prev(add(now, std::time::Duration::from_nanos(1)));
-    let skips: Vec<Skip> = match (record.cursor, last) {
-        (Some(first), Some(nominal)) if first <= nominal => vec![Skip {
-            nominal,
-            first,
-            count: 1 + job.schedule.count(first, nominal, crate::policy::COUNT_MAX),
-            more: false,
-            reason: SkipReason::Paused,
-        }],
-        _ => Vec::new(),
-    };
-    if after.cursor.is_none() {
+    after.cursor = resumed(record, now);
+    let skips: Vec<Skip> = paused_over(record, after.cursor, now).into_iter().collect();
+    after.last_nominal = skips.last().map(|skip| skip.nominal).or(record.last_nominal);
+    if after.cursor.is_none() && after.retired.is_none() {
         after.retired = Some(Retirement::Finished);
     }
     let firing = firing(record, after, Vec::new(), skipped(process, job, &skips, now), now);
     Decision { firing, plan: Plan::default(), skips }
+}
+
+/// What was due while the job was paused, folded into one.
+fn paused_over(record: &JobRecord, cursor: Option<Timestamp>, now: Timestamp) -> Option<Skip> {
+    let first = record.cursor.filter(|first| Some(*first) != cursor)?;
+    let schedule = &record.job.schedule;
+    let nominal = schedule.prev(add(now, Duration::from_nanos(1))).filter(|last| *last >= first)?;
+    let later = schedule.count(first, nominal, COUNT_MAX);
+    Some(Skip { nominal, first, count: 1 + later, more: later == COUNT_MAX, reason: SkipReason::Paused })
 }
 
 fn firing(
@@ -188,9 +190,10 @@ pub(crate) fn occurrence_message(
     let occurrence =
         Occurrence { job: job.name.clone(), nominal, schedule: Some(job.schedule.to_string()), misfire };
     // An occurrence always writes as JSON; an empty body would only cost the handler its payload.
-    let body = match job.body.bytes.is_empty() {
-        true => Body::json(&occurrence).unwrap_or_default(),
-        false => job.body.clone(),
+    let body = if job.body.bytes.is_empty() {
+        Body::json(&occurrence).unwrap_or_default()
+    } else {
+        job.body.clone()
     };
     Message {
         id: process.message_id(now),
@@ -238,7 +241,7 @@ fn skipped(process: &Process, job: &Job, skips: &[Skip], now: Timestamp) -> Vec<
 
 impl Decision {
     /// Emits what was decided, once it is stored.
-    fn tell(&self, process: &Process) {
+    pub(crate) fn tell(&self, process: &Process) {
         let record = &self.firing.after;
         let job = &record.job.name;
         if self.plan.missed_count > 0 {

@@ -84,7 +84,7 @@ pub struct Overrides {
     pub schedule: Option<Schedule>,
     /// Other retries.
     pub retry: Option<Retry>,
-    /// Another timeout; `Some(None)` means none at all.
+    /// Another timeout; `Some(None)` takes the job's own away, so that the process's default applies.
     pub timeout: Option<Option<Duration>>,
     /// Another misfire policy.
     pub misfire: Option<Misfire>,
@@ -205,9 +205,13 @@ impl JobRecord {
                 if job.name != record.job.name {
                     return Err(Error::invalid(format!("a job cannot be renamed from {:?} to {:?}", record.job.name, job.name)));
                 }
-                record.overrides = overrides.clone();
+                record.overrides = (**overrides).clone();
                 record.job = (**job).clone();
                 record.cursor = *cursor;
+                // A new schedule may give a finished job more to do.
+                if cursor.is_some() && record.retired == Some(Retirement::Finished) {
+                    record.retired = None;
+                }
             }
         }
         record.updated_at = now;
@@ -246,7 +250,7 @@ pub enum Steer {
     /// Put values over the declared ones, or take them away again.
     Override {
         /// What is overridden from now on.
-        overrides: Overrides,
+        overrides: Box<Overrides>,
         /// The definition that results.
         job: Box<Job>,
         /// The next occurrence to fire.

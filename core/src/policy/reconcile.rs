@@ -193,20 +193,19 @@ pub fn overridden(record: &JobRecord, overrides: Overrides, now: Timestamp) -> S
         job.schedule.next(now)
     };
     Steer::Override {
-        overrides,
+        overrides: Box::new(overrides),
         job: Box::new(job),
         cursor,
     }
 }
 
-/// The change that ends a pause: the next occurrence after now, so that the paused time is never made
-/// up for; a one-time job keeps its instant and runs even if it has passed.
-pub fn resumed(record: &JobRecord, now: Timestamp) -> Steer {
-    let cursor = match record.job.schedule.as_once() {
+/// Where the cursor goes when a pause ends: the next occurrence after now, so that the paused time is
+/// never made up for; a one-time job keeps its instant and runs even if it has passed.
+pub fn resumed(record: &JobRecord, now: Timestamp) -> Option<Timestamp> {
+    match record.job.schedule.as_once() {
         Some(_) => record.cursor,
         None => record.job.schedule.next(now),
-    };
-    Steer::Resume { cursor }
+    }
 }
 
 fn created(declaration: &Declaration, now: Timestamp) -> JobRecord {
