@@ -291,11 +291,6 @@ fn week(bits: u64) -> Weekdays {
 /// Every `step`-th value from `from` to `to`, running on across the end of the
 /// field when the range wraps.
 pub(super) fn range_bits(field: Field, from: u8, to: u8, step: u8) -> u64 {
-    // Seven starts the week as well as it ends it.
-    let from = match field {
-        Field::Weekday if from == 7 && to < 7 => 0,
-        _ => from,
-    };
     let (low, ring) = (field.low(), field.ring());
     let (length, wraps) = if from <= to {
         (to - from, false)

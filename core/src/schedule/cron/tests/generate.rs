@@ -70,8 +70,18 @@ pub(super) fn random_expression(random: &mut Random, wall: DateTime) -> String {
         2 => "59".to_owned(),
         _ => String::new(),
     };
-    let minute = field(random, 0, 59, wall.minute().into());
-    let hour = field(random, 0, 23, wall.hour().into());
+    // A third has fixed times, which fields drawn one by one would rarely give.
+    let (minute, hour) = match random.below(3) {
+        0 => {
+            let minutes = [0, 15, 30, 45, i64::from(wall.minute())];
+            let hour = (i64::from(wall.hour()) + random.below(3) - 1).rem_euclid(24);
+            (random.pick(&minutes).to_string(), hour.to_string())
+        }
+        _ => (
+            field(random, 0, 59, wall.minute().into()),
+            field(random, 0, 23, wall.hour().into()),
+        ),
+    };
     let day = match random.below(9) {
         0 => field(random, 1, 31, wall.day().into()),
         1 => random

@@ -120,6 +120,146 @@ fn requires_both_day_fields() {
 
 // spec: U-19
 #[test]
+fn moves_to_the_nearest_workday_within_the_month() {
+    for (text, after, wanted) in [
+        // 2 May 2026 is a Saturday, 30 August a Sunday, 1 March a Sunday.
+        (
+            "0 0 2W 5 *",
+            "2026-01-01T00:00:00Z",
+            "2026-05-01T00:00:00+00:00",
+        ),
+        (
+            "0 0 30W 8 *",
+            "2026-01-01T00:00:00Z",
+            "2026-08-31T00:00:00+00:00",
+        ),
+        (
+            "0 0 L-1W 8 *",
+            "2026-01-01T00:00:00Z",
+            "2026-08-31T00:00:00+00:00",
+        ),
+        (
+            "0 0 1W 3 *",
+            "2026-01-01T00:00:00Z",
+            "2026-03-02T00:00:00+00:00",
+        ),
+        // 28 February 2026 is a Saturday, and 2027 a Sunday.
+        (
+            "0 0 28W 2 *",
+            "2026-01-01T00:00:00Z",
+            "2026-02-27T00:00:00+00:00",
+        ),
+        (
+            "0 0 LW 2 *",
+            "2027-01-01T00:00:00Z",
+            "2027-02-26T00:00:00+00:00",
+        ),
+        (
+            "0 0 29W 2 *",
+            "2026-01-01T00:00:00Z",
+            "2028-02-29T00:00:00+00:00",
+        ),
+    ] {
+        check(text, "UTC", after, &[wanted]);
+    }
+}
+
+// spec: U-19
+#[test]
+fn looks_back_from_within_a_fold() {
+    let berlin = Zone::named("Europe/Berlin").unwrap();
+    for (text, before, wanted) in [
+        // Fixed times of the second pass do not exist, those of the first do.
+        (
+            "30 2 * * *",
+            "2026-10-25T02:45:00+01:00",
+            "2026-10-25T02:30:00+02:00",
+        ),
+        (
+            "30 2 * * *",
+            "2026-10-25T02:15:00+01:00",
+            "2026-10-25T02:30:00+02:00",
+        ),
+        (
+            "30 2 * * *",
+            "2026-10-25T03:15:00+01:00",
+            "2026-10-25T02:30:00+02:00",
+        ),
+        (
+            "30 2 * * *",
+            "2026-10-25T02:30:00+02:00",
+            "2026-10-24T02:30:00+02:00",
+        ),
+        (
+            "30 * * * *",
+            "2026-10-25T02:45:00+01:00",
+            "2026-10-25T02:30:00+01:00",
+        ),
+        (
+            "30 * * * *",
+            "2026-10-25T02:15:00+01:00",
+            "2026-10-25T02:30:00+02:00",
+        ),
+        (
+            "30 * * * *",
+            "2026-10-25T02:15:00+02:00",
+            "2026-10-25T01:30:00+02:00",
+        ),
+        (
+            "30 1 * * *",
+            "2026-10-25T02:15:00+01:00",
+            "2026-10-25T01:30:00+02:00",
+        ),
+        // And from within and after a gap.
+        (
+            "30 2 * * *",
+            "2026-03-29T03:00:01+02:00",
+            "2026-03-29T03:00:00+02:00",
+        ),
+        (
+            "30 2 * * *",
+            "2026-03-29T03:00:00+02:00",
+            "2026-03-28T02:30:00+01:00",
+        ),
+    ] {
+        let found = cron(text).prev(at(before), &berlin);
+        assert_eq!(found, Some(at(wanted)), "{text} before {before}");
+    }
+}
+
+// spec: U-19
+#[test]
+fn rounds_fractions_the_right_way_on_both_sides_of_1970() {
+    let (every, utc) = (cron("* * * * * *"), Zone::utc());
+    for (start, prev, next) in [
+        (
+            "1970-01-01T00:00:00Z",
+            "1969-12-31T23:59:59Z",
+            "1970-01-01T00:00:01Z",
+        ),
+        (
+            "1969-12-31T23:59:59.5Z",
+            "1969-12-31T23:59:59Z",
+            "1970-01-01T00:00:00Z",
+        ),
+        (
+            "1969-12-31T23:59:58.000000001Z",
+            "1969-12-31T23:59:58Z",
+            "1969-12-31T23:59:59Z",
+        ),
+        (
+            "1970-01-01T00:00:00.999999999Z",
+            "1970-01-01T00:00:00Z",
+            "1970-01-01T00:00:01Z",
+        ),
+    ] {
+        assert_eq!(every.prev(at(start), &utc), Some(at(prev)), "{start}");
+        assert_eq!(every.next(at(start), &utc), Some(at(next)), "{start}");
+    }
+}
+
+// spec: U-19
+#[test]
 fn never_finds_a_date_that_no_calendar_has() {
     let late = at("9990-01-01T00:00:00Z");
     for text in [
@@ -155,6 +295,12 @@ fn ends_where_time_ends() {
     let last = at("9999-12-30T00:00:00Z");
     assert_eq!(cron.next(at("9999-12-29T12:00:00Z"), &utc), Some(last));
     assert_eq!(cron.next(last, &utc), None);
+    check(
+        "0 0 1 2 *",
+        "UTC",
+        "9998-02-01T00:00:00Z",
+        &["9999-02-01T00:00:00+00:00"],
+    );
     assert_eq!(cron.next(Timestamp::MAX, &utc), None);
     assert_eq!(cron.prev(Timestamp::MAX, &utc), Some(last));
     assert_eq!(cron.prev(at("0001-01-01T00:00:00Z"), &utc), None);
