@@ -20,7 +20,7 @@ pub(crate) use in_flight::InFlight;
 pub use options::Options;
 pub(crate) use process::Process;
 pub use pruner::Pruner;
-pub(crate) use pulse::{Pulse, goodbye};
+pub(crate) use pulse::{Pulse, alive, goodbye};
 pub(crate) use reconciler::Reconciler;
 pub(crate) use registry::{Registration, Registry};
 pub(crate) use relay::Relay;

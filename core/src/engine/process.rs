@@ -2,7 +2,7 @@
 //! with the same configuration are two owners.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use jiff::Timestamp;
 
@@ -33,6 +33,8 @@ pub(crate) struct Process {
     pub(crate) default_terms: Arc<Terms>,
     pub(crate) in_flight: Arc<InFlight>,
     pub(crate) stop: Stop,
+    /// Until when the others believe us alive; see [`alive`](super::pulse::alive).
+    pub(crate) alive_until: Mutex<Timestamp>,
 }
 
 impl Process {

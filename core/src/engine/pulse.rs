@@ -1,7 +1,7 @@
 //! The pulse of a process: follow the storage's clock, say that we are alive, renew every lease at a
 //! third of its length, and learn from the answers which handlers have to stop.
 
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -84,7 +84,7 @@ impl Service for Pulse {
             self.process.events.emit(Event::ClockCorrected { ahead_ms });
         }
         self.drop_expired(now);
-        self.process.storage.beat(self.process.id, add(now, BEAT_LENGTH), now).await?;
+        beat(&self.process, now).await?;
         // Renewed at a third: what has less than two thirds of its length left.
         let renew_before = add(now, self.process.options.lease_length * 2 / 3);
         let leases: Vec<LeaseRef> = self
@@ -98,6 +98,20 @@ impl Service for Pulse {
         self.renew(&leases, now).await?;
         Ok(Turn::At(add(now, self.interval())))
     }
+}
+
+/// Sees to it that this process counts as alive before it claims: whatever a process holds whose beats
+/// have run out, as after an outage of the storage, is taken away from it at once.
+pub(crate) async fn alive(process: &Process, now: Timestamp) -> Result<()> {
+    let until = *process.alive_until.lock().unwrap_or_else(PoisonError::into_inner);
+    if now > until { beat(process, now).await } else { Ok(()) }
+}
+
+async fn beat(process: &Process, now: Timestamp) -> Result<()> {
+    let until = add(now, BEAT_LENGTH);
+    process.storage.beat(process.id, until, now).await?;
+    *process.alive_until.lock().unwrap_or_else(PoisonError::into_inner) = until;
+    Ok(())
 }
 
 /// Says goodbye: what this process still holds is free at once.

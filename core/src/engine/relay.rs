@@ -9,7 +9,7 @@ use async_trait::async_trait;
 use jiff::Timestamp;
 
 use super::settle::ATTEMPT_HEADER;
-use super::{Process, Service, Turn, backoff};
+use super::{Process, Service, Turn, alive, backoff};
 use crate::clock::add;
 use crate::error::Result;
 use crate::event::Event;
@@ -86,6 +86,7 @@ impl Service for Relay {
         let limit = self.process.options.batch;
         let until = add(now, self.process.options.lease_length);
         let claim = Claim { queue: self.queue.clone(), owner: self.process.id, limit, until };
+        alive(&self.process, now).await?;
         let claimed = storage.claim(claim, now).await?;
         let more = claimed.len() == limit;
         if !claimed.is_empty() {

@@ -7,7 +7,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use jiff::Timestamp;
 
-use super::{Process, Service, Turn};
+use super::{Process, Service, Turn, alive};
 use crate::clock::{add, next_tick};
 use crate::error::Result;
 use crate::event::Event;
@@ -83,6 +83,7 @@ impl Service for Rescuer {
         let now = storage.time().await?;
         let limit = self.process.options.batch;
         let reclaim = Reclaim { owner: self.process.id, limit, until: add(now, DECIDING) };
+        alive(&self.process, now).await?;
         let claimed = storage.reclaim(reclaim, now).await?;
         let more = claimed.len() == limit;
         if !claimed.is_empty() {

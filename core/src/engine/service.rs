@@ -58,7 +58,12 @@ pub(crate) async fn run(mut service: Box<dyn Service>, mut pace: Pace) {
             Ok(turn) => {
                 failures = 0;
                 let tick = next_tick(now, pace.poll_interval);
-                let until = if let Turn::At(instant) = turn { instant.min(tick) } else { tick };
+                let until = match turn {
+                    // Nobody can make it due earlier, so there is nothing to look for before.
+                    Turn::At(instant) if pace.wakeups.is_empty() => instant,
+                    Turn::At(instant) => instant.min(tick),
+                    _ => tick,
+                };
                 tokio::select! {
                     biased;
                     () = pace.stop.requested() => {}

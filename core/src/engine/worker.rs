@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use super::attempt::{attempt, context};
 use super::in_flight::{Slot, Slots};
 use super::settle::Started;
-use super::{Process, Service, Settler, Turn, backoff};
+use super::{Process, Service, Settler, Turn, alive, backoff};
 use crate::clock::{Clock, add};
 use crate::error::Result;
 use crate::event::Event;
@@ -69,6 +69,7 @@ impl Service for QueueWorker {
             limit,
             until: add(now, self.process.options.lease_length),
         };
+        alive(&self.process, now).await?;
         let claimed = self.process.storage.claim(claim, now).await?;
         let more = claimed.len() == limit;
         for one in claimed {
@@ -88,11 +89,7 @@ fn start(process: &Arc<Process>, settler: &Settler, delivery: Delivery, slot: Sl
     let now = process.now();
     let terms = process.terms(&delivery.message).clone();
     let context = context(process, &delivery, &terms, now);
-    let lease = match &delivery.receipt {
-        Receipt::Lease(receipt) => Some(receipt.claimed.lease_ref()),
-        Receipt::Broker(_) => None,
-    };
-    let entered = process.in_flight.enter(lease, &context);
+    let entered = process.in_flight.enter(&delivery.receipt, &context);
     // Boxed, so that the task moves a pointer and not the whole delivery.
     let started = Box::new(Started { delivery, terms, context, entered });
     let (process, settler) = (process.clone(), settler.clone());

@@ -1,8 +1,9 @@
 //! The builder: handlers, jobs, transports and options, checked as a whole.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
+use jiff::Timestamp;
 use serde::de::DeserializeOwned;
 
 use super::Punctual;
@@ -213,6 +214,7 @@ impl Builder {
             default_terms: Arc::new(Terms::default()),
             in_flight: Arc::new(InFlight::new()),
             stop: Stop::new(),
+            alive_until: Mutex::new(Timestamp::MIN),
         });
         Ok(Punctual::new(process, Blueprint { declarations, release: self.release, queues, subscriptions }))
     }

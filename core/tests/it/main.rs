@@ -4,6 +4,7 @@ mod acting;
 mod faulty;
 mod generated;
 mod harness;
+mod leases;
 mod shutdown;
 mod timeouts;
 mod walk;
