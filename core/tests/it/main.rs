@@ -5,6 +5,7 @@ mod faulty;
 mod generated;
 mod harness;
 mod leases;
+mod scheduling;
 mod shutdown;
 mod timeouts;
 mod walk;
