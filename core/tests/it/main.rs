@@ -7,5 +7,6 @@ mod harness;
 mod leases;
 mod scheduling;
 mod shutdown;
+mod simulation;
 mod timeouts;
 mod walk;

@@ -1,0 +1,63 @@
+//! The simulation: several processes on one storage and one broker in one thread, under virtual time,
+//! while everything goes wrong that can. Every storage call is checked against its contract, every
+//! firing against a reference model, and at the end nothing may be left over. A seed is a story; the
+//! same seed is the same story. `docs/simulation.md` says more.
+
+mod broker;
+mod faults;
+mod faulty_storage;
+mod handlers;
+mod ledger;
+mod machine;
+mod plans;
+mod random;
+mod reference;
+mod report;
+mod shared;
+mod workload;
+mod world;
+
+use report::{Summary, describe};
+
+/// How many seeds the default run of the tests takes.
+const SMOKE_SEEDS: u64 = 100;
+
+// spec: U-47
+#[test]
+fn smoke() {
+    let summary = Summary::of(0, SMOKE_SEEDS);
+    println!("{summary}");
+    assert!(summary.failure.is_none(), "{}", summary.failure.unwrap_or_default());
+}
+
+#[test]
+fn the_same_seed_is_the_same_story() {
+    for seed in 0..6 {
+        let (first, second) = (world::run(seed, true), world::run(seed, true));
+        let differs = first.trace.lines.iter().zip(&second.trace.lines).find(|(one, other)| one != other);
+        assert_eq!(differs, None, "seed {seed}");
+        assert_eq!(first.trace.hash, second.trace.hash, "seed {seed}");
+        assert_ne!(first.trace.hash, world::run(seed + 1, true).trace.hash, "seed {seed}");
+    }
+}
+
+/// Thousands of seeds; `cargo xtask simulate` calls it.
+#[test]
+#[ignore = "takes a minute; run by cargo xtask simulate"]
+fn bulk() {
+    let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
+    if let Some(seed) = number("PUNCTUAL_SIM_SEED") {
+        let outcome = world::run(seed, true);
+        for line in &outcome.trace.lines {
+            println!("{line}");
+        }
+        assert!(outcome.violation.is_none(), "{}", describe(&outcome));
+        return;
+    }
+    let start = number("PUNCTUAL_SIM_START").unwrap_or(0);
+    let summary = Summary::of(start, number("PUNCTUAL_SIM_SEEDS").unwrap_or(2_000));
+    println!("{summary}");
+    assert!(summary.failure.is_none(), "{}", summary.failure.unwrap_or_default());
+    let idle = summary.idle_faults();
+    assert!(summary.seeds < 500 || idle.is_empty(), "these faults never happened: {idle:?}");
+}

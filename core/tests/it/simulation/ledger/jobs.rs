@@ -1,0 +1,248 @@
+//! Jobs: every firing that was stored is compared with the reference model, every other write with
+//! what it may change. Together they leave no way for an occurrence to be lost, doubled or made up.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use punctual::clock::{add, between};
+use punctual::jiff::Timestamp;
+use punctual::model::{
+    Ending, Execution, JobName, JobRecord, Message, Occurrence, ProcessId, Retirement, Source, Steer,
+};
+use punctual::policy::effective;
+use punctual::storage::{Declared, DueJob, Fired, Firing, Steered};
+
+use super::Ledger;
+use crate::simulation::reference::{Fate, FiredOne, Known, SkippedOne, after_all, decide};
+
+/// A firing that was tried.
+pub(crate) struct FiredJob<'a> {
+    pub(crate) process: ProcessId,
+    pub(crate) firing: &'a Firing,
+    pub(crate) answer: Fired,
+    pub(crate) now: Timestamp,
+    pub(crate) threshold_default: Duration,
+}
+
+impl Ledger {
+    pub(crate) fn saw_due(&mut self, process: ProcessId, due: &[DueJob], now: Timestamp) {
+        for DueJob { record, alive } in due {
+            let name = record.job.name.clone();
+            let expected = u32::try_from(self.alive_of(&name).len()).unwrap_or(u32::MAX);
+            self.must(*alive == expected, "alive runs are counted right", || format!("{name}: {alive}, expected {expected}"));
+            let due_at = record.due_at();
+            self.must(due_at.is_some_and(|due_at| due_at <= now), "only due jobs are looked at", || format!("{name}: {due_at:?}"));
+            self.seen_alive.insert((process, name), *alive);
+        }
+    }
+
+    pub(crate) fn fired(&mut self, fired: &FiredJob<'_>) {
+        let name = &fired.firing.job;
+        let Some(before) = self.jobs.get(name).cloned() else {
+            return self.broken("only a known job fires", format!("{name}"));
+        };
+        let alive = u32::try_from(self.alive_of(name).len()).unwrap_or(u32::MAX);
+        let expected = if before.version != fired.firing.seen {
+            Fired::AlreadyMoved
+        } else if fired.firing.alive_max.is_some_and(|most| alive > most) {
+            self.seen_alive.insert((fired.process, name.clone()), alive);
+            Fired::Overlapping(alive)
+        } else {
+            Fired::Fired
+        };
+        self.must(fired.answer == expected, "a firing stands on the version it has seen", || {
+            format!("{name}: answered {:?}, expected {expected:?}", fired.answer)
+        });
+        if expected != Fired::Fired {
+            return;
+        }
+        let manual = fired.firing.messages.first().is_some_and(|message| message.source == Source::Manual);
+        if manual {
+            self.triggered(&before, fired.firing);
+        } else {
+            self.decided(&before, fired);
+        }
+        self.store_firing(&before, fired);
+    }
+
+    /// What a firing puts into the storage.
+    fn store_firing(&mut self, before: &JobRecord, fired: &FiredJob<'_>) {
+        let firing = fired.firing;
+        if firing.cancel_alive {
+            for id in self.alive_of(&firing.job) {
+                self.cancel(id, fired.now);
+            }
+        }
+        for message in &firing.messages {
+            if message.source == Source::Scheduled {
+                let nominal = message.occurrence.as_ref().map_or(message.due_at, |occurrence| occurrence.nominal);
+                let first = self.fired.insert((firing.job.clone(), nominal));
+                self.must(first, "one message for each occurrence, ever", || format!("{} at {nominal}", firing.job));
+            }
+            let twin = message.dedupe.as_ref().is_some_and(|key| self.alive_keys.contains_key(key));
+            if !twin {
+                self.insert(Arc::clone(message));
+            }
+        }
+        let after = JobRecord { version: before.version + 1, ..(*firing.after).clone() };
+        self.jobs.insert(firing.job.clone(), after);
+    }
+
+    /// A trigger leaves the schedule alone.
+    fn triggered(&mut self, before: &JobRecord, firing: &Firing) {
+        let same = JobRecord { version: before.version, updated_at: before.updated_at, ..(*firing.after).clone() };
+        self.must(same == *before, "a trigger does not move the schedule", || format!("{}", firing.job));
+    }
+
+    /// A scheduler decided: compare with the reference model.
+    fn decided(&mut self, before: &JobRecord, fired: &FiredJob<'_>) {
+        let FiredJob { firing, now, .. } = fired;
+        let name = &firing.job;
+        let alive = self.seen_alive.get(&(fired.process, name.clone())).copied().unwrap_or(0);
+        self.must(before.retired.is_none(), "a retired job fires nothing", || format!("{name}"));
+        let pause_over = before.paused.as_ref().is_none_or(|pause| pause.until.is_some_and(|until| until <= *now));
+        self.must(pause_over, "a paused job fires nothing", || format!("{name} at {now}: {:?}", before.paused));
+        let known = Known { record: before, alive, threshold_default: fired.threshold_default, now: *now };
+        let (expected, about) = decide(&known);
+        let found = found(before, firing);
+        self.must(found == expected, "every occurrence has the fate its policy says", || {
+            format!("{name} at {now}, alive {alive}, cursor {:?}, {:?} {:?} {}:\n  decided  {found:?}\n  expected {expected:?}",
+                before.cursor, before.job.misfire, before.job.overlap, before.job.schedule)
+        });
+        for message in &firing.messages {
+            self.made(before, message, *now);
+        }
+        let back = matches!((before.cursor, firing.after.cursor), (Some(old), Some(new)) if new < old);
+        self.must(!back, "a cursor never moves back by itself", || format!("{name} from {:?} to {:?}", before.cursor, firing.after.cursor));
+        self.tally.firings += 1;
+        self.tally.occurrences += about as u64;
+        self.tally.misfires += expected.fired.iter().filter(|one| one.missed.is_some()).count() as u64;
+        self.tally.skips += expected.skipped.iter().map(|one| one.count).sum::<u64>();
+    }
+
+    /// The message an occurrence became.
+    fn made(&mut self, before: &JobRecord, message: &Message, now: Timestamp) {
+        let job = &before.job;
+        let Some(occurrence) = &message.occurrence else {
+            return self.broken("a run knows its occurrence", format!("{}", message.id));
+        };
+        let nominal = occurrence.nominal;
+        let spread = job.spread.offset(job.name.as_str(), nominal, job.schedule.next(nominal));
+        let due_at = if occurrence.misfire.is_some() { now } else { add(nominal, spread) };
+        let named = message.dedupe == Some(Occurrence::identity(&job.name, nominal));
+        let told = occurrence.misfire.as_ref().is_none_or(|facts| {
+            let delay_ms = u64::try_from(between(nominal, now).as_millis()).unwrap_or(u64::MAX);
+            (facts.misfired_from, facts.detected_at, facts.delay_ms) == (nominal, now, delay_ms)
+        });
+        let fits = message.due_at == due_at && named && told && message.terms.as_ref() == Some(&job.terms);
+        self.must(fits, "a run is due when its occurrence is, or at once", || format!("{message:?}"));
+    }
+
+    /// A declaration was stored, or was not.
+    pub(crate) fn declared(&mut self, record: &JobRecord, seen: Option<u64>, now: Timestamp, answer: Declared) {
+        let name = record.job.name.clone();
+        let Some(before) = self.jobs.get(&name).cloned() else {
+            self.must(answer == Declared::Created, "a declaration answers by its contract", || format!("{name}: {answer:?}"));
+            let cursor = record.job.schedule.next(now);
+            self.must(record.cursor == cursor, "a new job starts at its next occurrence", || format!("{name}: {:?}", record.cursor));
+            self.jobs.insert(name, JobRecord { version: 1, updated_at: now, ..record.clone() });
+            self.tally.declarations += 1;
+            return;
+        };
+        let after = JobRecord {
+            created_at: before.created_at,
+            updated_at: before.updated_at,
+            version: before.version,
+            ..record.clone()
+        };
+        let expected = if after == before {
+            Declared::Unchanged
+        } else if seen != Some(before.version) {
+            Declared::Raced
+        } else {
+            Declared::Changed
+        };
+        self.must(answer == expected, "a declaration answers by its contract", || format!("{name}: {answer:?}, expected {expected:?}"));
+        if expected == Declared::Changed {
+            self.redeclared(&before, &after, now);
+            self.jobs.insert(name, JobRecord { version: before.version + 1, updated_at: now, ..after });
+            self.tally.declarations += 1;
+        }
+    }
+
+    /// What a declaration may change.
+    fn redeclared(&mut self, before: &JobRecord, after: &JobRecord, now: Timestamp) {
+        let name = &before.job.name;
+        self.must(after.release >= before.release, "an older release changes nothing", || {
+            format!("{name}: {} after {}", after.release, before.release)
+        });
+        self.must(after.paused == before.paused && after.overrides == before.overrides, "a deploy leaves the operator's word alone", || {
+            format!("{name}")
+        });
+        let layers = |record: &JobRecord| effective(&record.declared, record.configured.as_ref(), &record.overrides).schedule;
+        let kept = layers(before) == layers(after);
+        let next = after_all(after, now);
+        let (cursor, retired) = match (after.retired, before.retired) {
+            (Some(Retirement::Removed), _) => (None, after.retired),
+            (_, None | Some(Retirement::Finished)) if kept => (before.cursor, before.retired),
+            _ => (next, next.is_none().then_some(Retirement::Finished)),
+        };
+        self.must((after.cursor, after.retired) == (cursor, retired), "the cursor moves only when the schedule does", || {
+            format!("{name}: {:?} {:?}, expected {cursor:?} {retired:?}", after.cursor, after.retired)
+        });
+    }
+
+    /// An operator changed a job, or did not.
+    pub(crate) fn steered(&mut self, name: &JobName, steer: &Steer, seen: u64, answer: &Steered) {
+        let before = self.jobs.get(name).cloned();
+        match (answer, before) {
+            (Steered::Unknown, None) => {}
+            (Steered::Raced, Some(before)) if before.version != seen => {}
+            (Steered::Applied(record), Some(before)) if before.version == seen => {
+                self.tally.commands += 1;
+                if let Steer::Resume { cursor: Some(cursor) } = steer {
+                    let decided = before.last_nominal.is_some_and(|last| *cursor <= last);
+                    self.must(!decided, "a resume never goes back to what was decided", || format!("{name}: {cursor}"));
+                }
+                self.jobs.insert(name.clone(), (**record).clone());
+            }
+            (answer, before) => {
+                let version = before.map(|record| record.version);
+                self.broken("a steer stands on the version it has seen", format!("{name}: {answer:?}, seen {seen} of {version:?}"));
+            }
+        }
+    }
+}
+
+/// What a firing says, in the words of the reference model.
+fn found(before: &JobRecord, firing: &Firing) -> Fate {
+    let after = &firing.after;
+    let fired = firing.messages.iter().filter_map(|message| message.occurrence.as_ref()).map(|occurrence| FiredOne {
+        nominal: occurrence.nominal,
+        missed: occurrence.misfire.as_ref().map(|facts| (facts.policy, facts.missed_count, facts.index)),
+    });
+    Fate {
+        fired: fired.collect(),
+        skipped: firing.skipped.iter().filter_map(skipped).collect(),
+        cursor: after.cursor,
+        schedule: (after.job.schedule != before.job.schedule).then(|| after.job.schedule.clone()),
+        last_nominal: after.last_nominal,
+        runs: after.runs,
+        finished: after.retired == Some(Retirement::Finished),
+        cancels: firing.cancel_alive,
+    }
+}
+
+/// A skipped execution; the number and the range of a folded one are in its note.
+fn skipped(execution: &Execution) -> Option<SkippedOne> {
+    let Ending::Skipped(reason) = execution.ending else { return None };
+    let last = execution.nominal?;
+    let folded = execution.note.as_deref().and_then(|note| {
+        let words: Vec<&str> = note.split(' ').collect();
+        let [count, "occurrences", "from", first, "to", end] = words.as_slice() else { return None };
+        let first: Timestamp = first.parse().ok()?;
+        (end.parse().ok() == Some(last)).then_some((first, count.parse().ok()?))
+    });
+    let (first, count) = folded.unwrap_or((last, 1));
+    Some(SkippedOne { first, last, count, reason })
+}

@@ -1,0 +1,123 @@
+//! Handlers as they run: what each said, and that none ran without a claim.
+
+use std::sync::Arc;
+
+use punctual::Context;
+use punctual::jiff::Timestamp;
+use punctual::model::{ExecutionId, MessageId, State};
+use punctual::storage::Settlement;
+
+use super::Ledger;
+use crate::simulation::machine::Machine;
+
+/// What a handler said.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Said {
+    Done,
+    Failed,
+    Snooze,
+    Retry,
+    Discard,
+    Cancel,
+}
+
+/// One run of a handler.
+pub(super) struct Run {
+    message: MessageId,
+    started_at: Timestamp,
+    said: Option<Said>,
+}
+
+impl Ledger {
+    /// A handler starts.
+    pub(crate) fn started(&mut self, machine: &Arc<Machine>, context: &Context, carried: bool) {
+        self.tally.runs += 1;
+        let (id, attempt) = (context.message_id(), context.attempt());
+        self.must(!machine.has_stopped(), "a process that has shut down starts nothing", || {
+            format!("{id} on {}", machine.name)
+        });
+        if !carried {
+            let claims = machine.process.get().and_then(|process| self.claims.get_mut(&(id, *process)));
+            let place = claims.as_ref().and_then(|claims| claims.iter().position(|claimed| *claimed == attempt));
+            if let (Some(claims), Some(place)) = (claims, place) {
+                claims.remove(place);
+            }
+            self.must(place.is_some(), "a handler runs once for each claim", || {
+                format!("{id} attempt {attempt} on {}", machine.name)
+            });
+        }
+        let started_at = self.clock.now();
+        let run = Run { message: id, started_at, said: None };
+        self.runs.insert(context.execution_id(), run);
+        let beside = self.running.entry(id).or_default();
+        beside.insert(context.execution_id());
+        let (count, calm) = (beside.len(), self.calm);
+        self.must(!calm || count == 1, "without faults a message never runs twice at once", || {
+            format!("{id} runs {count} times at {started_at}")
+        });
+    }
+
+    /// A handler ends, or is dropped.
+    pub(crate) fn ended(&mut self, execution: ExecutionId, said: Option<Said>) {
+        let Some(run) = self.runs.get_mut(&execution) else { return };
+        run.said = said;
+        let (message, started_at) = (run.message, run.started_at);
+        if let Some(beside) = self.running.get_mut(&message) {
+            beside.remove(&execution);
+        }
+        let now = self.clock.now();
+        self.must(started_at <= now, "time goes on", || format!("{message}"));
+    }
+
+    pub(super) fn said(&self, execution: ExecutionId) -> Option<Said> {
+        self.runs.get(&execution).and_then(|run| run.said)
+    }
+
+    /// Whether the attempt behind a settlement said this; unknown where no execution is kept.
+    pub(super) fn was_said(&self, settlement: &Settlement, wanted: Said) -> bool {
+        match &settlement.execution {
+            Some(execution) => self.said(execution.id) == Some(wanted),
+            None => true,
+        }
+    }
+
+    /// A broker took a message.
+    pub(crate) fn carried(&mut self, id: MessageId) {
+        if self.carried.insert(id, false).is_none() {
+            self.tally.carried += 1;
+        }
+    }
+
+    /// A carried message came to its end.
+    pub(super) fn finish_carried(&mut self, id: MessageId) {
+        if let Some(finished) = self.carried.get_mut(&id) {
+            *finished = true;
+        }
+    }
+
+    /// A publish was answered with success.
+    pub(crate) fn accept(&mut self, id: MessageId) {
+        let known = self.messages.contains_key(&id) || self.gone.contains(&id) || self.carried.contains_key(&id);
+        self.must(known, "what was accepted is stored", || format!("{id}"));
+        self.accepted.insert(id);
+    }
+
+    /// Whether a carried message is in the storage and has not been handed on, or went on purpose.
+    pub(crate) fn is_kept(&self, id: MessageId) -> bool {
+        self.gone.contains(&id) || self.state_of(id).is_some_and(|state| state != State::Done)
+    }
+
+    /// How often each message was done whose executions are all kept.
+    pub(crate) fn done(&self) -> Vec<(MessageId, u64)> {
+        let kept = |(id, _): &(&MessageId, &u64)| self.messages.contains_key(*id);
+        self.done.iter().filter(kept).map(|(id, count)| (*id, *count)).collect()
+    }
+
+    /// Accepted messages that are nowhere any more.
+    pub(crate) fn vanished(&self) -> Vec<MessageId> {
+        let nowhere = |id: &&MessageId| {
+            !self.messages.contains_key(*id) && !self.gone.contains(*id) && !self.carried.contains_key(*id)
+        };
+        self.accepted.iter().filter(nowhere).copied().collect()
+    }
+}

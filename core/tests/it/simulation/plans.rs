@@ -1,0 +1,206 @@
+//! What the applications of a seed declare: when time begins, which jobs there are, and how the
+//! declarations change from release to release. Time begins near a change of clocks.
+
+use std::time::Duration;
+
+use punctual::client::JobBuilder;
+use punctual::jiff::{SignedDuration, Timestamp};
+use punctual::model::{OnTimeout, Recording, Rescue, Terms};
+use punctual::policy::MisfirePolicy;
+use punctual::schedule::{Reach, Schedule, Spread};
+use punctual::{Job, Misfire, Overlap, Retry};
+
+use super::random::Random;
+
+/// Changes of clocks, with their zone.
+const CHANGES: [(&str, &str); 9] = [
+    ("America/New_York", "2026-03-08T07:00:00Z"),
+    ("America/New_York", "2026-11-01T06:00:00Z"),
+    ("Europe/Warsaw", "2026-03-29T01:00:00Z"),
+    ("Europe/Warsaw", "2026-10-25T01:00:00Z"),
+    ("Australia/Lord_Howe", "2026-04-04T15:00:00Z"),
+    ("Australia/Lord_Howe", "2026-10-03T15:30:00Z"),
+    ("Pacific/Apia", "2011-12-30T10:00:00Z"),
+    ("America/Sao_Paulo", "2018-11-04T03:00:00Z"),
+    ("UTC", "2026-12-31T23:59:30Z"),
+];
+
+const CRONS: [&str; 10] = [
+    "*/5 * * * *",
+    "*/2 * * * *",
+    "*/10 * * * *",
+    "0,30 * * * *",
+    "30 0-3 * * *",
+    "15,45 1-2 * * *",
+    "7 * * * *",
+    "*/30 * * * * *",
+    "30 2 * * *",
+    "*/15 22-4 * * *",
+];
+
+/// When a job runs.
+#[derive(Clone, Debug)]
+enum When {
+    Cron(&'static str, &'static str),
+    Every(Duration),
+    Once(Timestamp),
+}
+
+/// A job as declared in one release.
+#[derive(Clone, Debug)]
+pub(crate) struct JobPlan {
+    pub(crate) name: String,
+    when: When,
+    runs_max: Option<u64>,
+    misfire: Misfire,
+    overlap: Overlap,
+    spread: Spread,
+    retry: Retry,
+    timeout: Option<Duration>,
+}
+
+/// Where and when a seed takes place.
+pub(crate) struct Scene {
+    pub(crate) start: Timestamp,
+    zone: &'static str,
+}
+
+impl Scene {
+    pub(crate) fn draw(random: &mut Random) -> Self {
+        let (zone, change) = *random.pick(&CHANGES);
+        let change: Timestamp = change.parse().expect("an instant");
+        let before = SignedDuration::from_millis(i64::try_from(random.below(7_200_000)).unwrap_or(0));
+        Self { start: change - before, zone }
+    }
+}
+
+impl JobPlan {
+    pub(crate) fn draw(name: String, scene: &Scene, random: &mut Random) -> Self {
+        Self {
+            name,
+            when: draw_when(scene, random),
+            runs_max: random.percent(10).then(|| random.between(1, 20)),
+            misfire: draw_misfire(random),
+            overlap: draw_overlap(random),
+            spread: match random.below(5) {
+                0 => Spread::Stable(Reach::Length(random.seconds(1, 60))),
+                1 => Spread::Random(Reach::Percent(20)),
+                _ => Spread::None,
+            },
+            retry: draw_retry(random, 2),
+            timeout: random.percent(30).then(|| random.seconds(5, 120)),
+        }
+    }
+
+    /// The same job in the next release.
+    pub(crate) fn changed(&self, scene: &Scene, random: &mut Random) -> Self {
+        let mut plan = self.clone();
+        match random.below(4) {
+            0 => plan.when = draw_when(scene, random),
+            1 => plan.misfire = draw_misfire(random),
+            2 => plan.overlap = draw_overlap(random),
+            _ => plan.retry = draw_retry(random, 3),
+        }
+        plan
+    }
+
+    pub(crate) fn builder(&self) -> JobBuilder {
+        let schedule = match &self.when {
+            When::Cron(text, zone) => Schedule::cron(text, zone),
+            When::Every(every) => Schedule::every(*every, Timestamp::UNIX_EPOCH),
+            When::Once(at) => Ok(Schedule::once(*at)),
+        };
+        let schedule = schedule.expect("a schedule");
+        let schedule = self.runs_max.into_iter().fold(schedule, Schedule::at_most);
+        Job::scheduled(&self.name, schedule)
+            .misfire(self.misfire.clone())
+            .overlap(self.overlap)
+            .spread(self.spread)
+            .retry(self.retry.clone())
+            .timeout(self.timeout.unwrap_or_default())
+    }
+}
+
+/// The declarations of every release, oldest first.
+pub(crate) fn draw_releases(scene: &Scene, random: &mut Random) -> Vec<Vec<JobPlan>> {
+    let count = random.between(1, 4);
+    let mut names = 0;
+    let mut fresh = |random: &mut Random| {
+        names += 1;
+        JobPlan::draw(format!("job-{names}"), scene, random)
+    };
+    let mut releases = vec![(0..count).map(|_| fresh(random)).collect::<Vec<_>>()];
+    for _ in 0..3 {
+        let mut next = releases[releases.len() - 1].clone();
+        match random.below(4) {
+            0 => next.push(fresh(random)),
+            1 if next.len() > 1 => {
+                let index = random.below(next.len() as u64);
+                next.remove(usize::try_from(index).unwrap_or(0));
+            }
+            // What a release took away comes back as it was.
+            2 => next = releases[0].clone(),
+            _ => next = next.iter().map(|plan| plan.changed(scene, random)).collect(),
+        }
+        releases.push(next);
+    }
+    releases
+}
+
+/// The terms of a message.
+pub(crate) fn draw_terms(random: &mut Random) -> Terms {
+    Terms {
+        retry: draw_retry(random, 5),
+        timeout: random.percent(30).then(|| random.seconds(5, 150)),
+        on_timeout: if random.percent(70) { OnTimeout::Retry } else { OnTimeout::Fail },
+        rescue: if random.percent(70) { Rescue::AtOnce } else { Rescue::AsFailure },
+        crashes_max: u32::try_from(random.between(0, 4)).unwrap_or(1),
+        snoozes_max: u32::try_from(random.between(0, 3)).unwrap_or(1),
+        recording: if random.percent(90) { Recording::All } else { Recording::Failures },
+    }
+}
+
+fn draw_retry(random: &mut Random, retries_max: u64) -> Retry {
+    let waits = random.between(0, retries_max);
+    let waits: Vec<Duration> = (0..waits).map(|_| random.seconds(1, 60)).collect();
+    if waits.is_empty() { Retry::none() } else { Retry::intervals(waits) }
+}
+
+fn draw_when(scene: &Scene, random: &mut Random) -> When {
+    match random.below(10) {
+        0 => When::Once(scene.start + SignedDuration::from_secs(i64::try_from(random.between(60, 7_200)).unwrap_or(60))),
+        1..=3 => When::Every(random.seconds(30, 1_200)),
+        4 => When::Every(Duration::from_secs(60)),
+        _ => {
+            let zone = if random.percent(75) { scene.zone } else { random.pick(&CHANGES).0 };
+            When::Cron(*random.pick::<&str>(&CRONS), zone)
+        }
+    }
+}
+
+fn draw_misfire(random: &mut Random) -> Misfire {
+    let mut misfire = match random.below(5) {
+        0 => Misfire::default(),
+        index => Misfire::from(MisfirePolicy::ALL[usize::try_from(index - 1).unwrap_or(0)]),
+    };
+    if random.percent(60) {
+        misfire = misfire.threshold(random.seconds(0, 120));
+    }
+    if random.percent(25) {
+        misfire = misfire.window(random.seconds(60, 7_200));
+    }
+    if random.percent(60) {
+        misfire = misfire.catch_up_max(u32::try_from(random.between(1, 12)).unwrap_or(1));
+    }
+    misfire
+}
+
+fn draw_overlap(random: &mut Random) -> Overlap {
+    match random.below(6) {
+        0 | 1 => Overlap::Skip,
+        2 => Overlap::QueueOne,
+        3 => Overlap::Allow { parallel_max: None },
+        4 => Overlap::Allow { parallel_max: Some(u32::try_from(random.between(1, 3)).unwrap_or(1)) },
+        _ => Overlap::CancelRunning,
+    }
+}

@@ -1,0 +1,189 @@
+//! The reference model: the fate of every occurrence, the slow and obvious way. All occurrences from
+//! the cursor up to now are listed one by one, each is called late or missed, and the policy is read
+//! out over the list. It shares nothing with the engine but `Schedule::next` and the records.
+
+use std::time::Duration;
+
+use punctual::Overlap;
+use punctual::clock::between;
+use punctual::jiff::{SignedDuration, Timestamp};
+use punctual::model::{JobRecord, SkipReason};
+use punctual::policy::MisfirePolicy;
+use punctual::schedule::Schedule;
+
+/// What a scheduler knew when it decided.
+pub(crate) struct Known<'a> {
+    pub(crate) record: &'a JobRecord,
+    pub(crate) alive: u32,
+    pub(crate) threshold_default: Duration,
+    pub(crate) now: Timestamp,
+}
+
+/// What must come of it.
+#[derive(Debug, Default, PartialEq)]
+pub(crate) struct Fate {
+    pub(crate) fired: Vec<FiredOne>,
+    pub(crate) skipped: Vec<SkippedOne>,
+    pub(crate) cursor: Option<Timestamp>,
+    pub(crate) schedule: Option<Schedule>,
+    pub(crate) last_nominal: Option<Timestamp>,
+    pub(crate) runs: u64,
+    pub(crate) finished: bool,
+    pub(crate) cancels: bool,
+}
+
+/// An occurrence that runs; for one that was missed how many were, and its place among its like.
+#[derive(Debug, PartialEq)]
+pub(crate) struct FiredOne {
+    pub(crate) nominal: Timestamp,
+    pub(crate) missed: Option<(MisfirePolicy, u64, u32)>,
+}
+
+/// Occurrences that do not run.
+#[derive(Debug, PartialEq)]
+pub(crate) struct SkippedOne {
+    pub(crate) first: Timestamp,
+    pub(crate) last: Timestamp,
+    pub(crate) count: u64,
+    pub(crate) reason: SkipReason,
+}
+
+/// More than this many skipped at once are one record.
+const LISTED_MAX: usize = 100;
+
+/// Decides as a scheduler must, and says how many occurrences that was about.
+pub(crate) fn decide(known: &Known<'_>) -> (Fate, usize) {
+    let Known { record, now, .. } = known;
+    let schedule = &record.job.schedule;
+    let all = listed(schedule, record.cursor.unwrap_or(*now), *now);
+    let fate = match record.paused {
+        Some(_) => resumed(record, &all, *now),
+        None => fired(known, &all),
+    };
+    (fate, all.len())
+}
+
+/// Every occurrence from the cursor up to now.
+fn listed(schedule: &Schedule, cursor: Timestamp, now: Timestamp) -> Vec<Timestamp> {
+    let mut all = Vec::new();
+    let mut at = cursor - SignedDuration::from_nanos(1);
+    while let Some(next) = schedule.next(at).filter(|next| *next <= now) {
+        all.push(next);
+        at = next;
+    }
+    all
+}
+
+/// A pause that ran out: nothing runs, a one-time job keeps its instant.
+fn resumed(record: &JobRecord, all: &[Timestamp], now: Timestamp) -> Fate {
+    if record.job.schedule.as_once().is_some() {
+        return Fate { cursor: record.cursor, last_nominal: record.last_nominal, runs: record.runs, ..Fate::default() };
+    }
+    let cursor = after_all(record, now);
+    let skipped = match (all.first(), all.last()) {
+        (Some(first), Some(last)) => {
+            vec![SkippedOne { first: *first, last: *last, count: all.len() as u64, reason: SkipReason::Paused }]
+        }
+        _ => Vec::new(),
+    };
+    let (runs, finished) = (record.runs, cursor.is_none());
+    Fate { skipped, cursor, last_nominal: record.last_nominal, runs, finished, ..Fate::default() }
+}
+
+/// The next occurrence that nobody has decided about, whatever the clock says.
+pub(crate) fn after_all(record: &JobRecord, now: Timestamp) -> Option<Timestamp> {
+    record.job.schedule.next(record.last_nominal.map_or(now, |last| last.max(now)))
+}
+
+fn fired(known: &Known<'_>, all: &[Timestamp]) -> Fate {
+    let Known { record, alive, now, .. } = known;
+    let (job, schedule) = (&record.job, &record.job.schedule);
+    let late = |at: &Timestamp| between(*at, *now);
+    let threshold = job.misfire.threshold_in_force(known.threshold_default);
+    let once = schedule.as_once().is_some();
+    let missed: Vec<_> = all.iter().copied().filter(|at| !once && late(at) > threshold).collect();
+    let in_time = &all[missed.len()..];
+    let too_old = missed.iter().filter(|at| job.misfire.window.is_some_and(|window| late(at) > window)).count();
+    let (old, missed) = missed.split_at(too_old);
+
+    let policy = job.misfire.policy_in_force();
+    let most = usize::try_from(job.misfire.catch_up_max).unwrap_or(usize::MAX);
+    let (made_up, dropped): (Vec<Timestamp>, &[Timestamp]) = match policy {
+        MisfirePolicy::FireNow => (missed.first().copied().into_iter().collect(), &[]),
+        MisfirePolicy::FireOnce => (missed.last().copied().into_iter().collect(), &[]),
+        MisfirePolicy::FireAll => {
+            let (dropped, kept) = missed.split_at(missed.len().saturating_sub(most));
+            (kept.to_vec(), dropped)
+        }
+        MisfirePolicy::SkipToNext => (Vec::new(), missed),
+    };
+    let reason = if policy == MisfirePolicy::FireAll { SkipReason::CatchUpLimit } else { SkipReason::Misfire };
+    let mut fate = Fate { last_nominal: all.last().copied().or(record.last_nominal), ..Fate::default() };
+    fate.skipped.extend(folded(old, SkipReason::Window));
+    fate.skipped.extend(folded(dropped, reason));
+    let mut candidates: Vec<FiredOne> = (0..)
+        .zip(made_up)
+        .map(|(index, nominal)| FiredOne { nominal, missed: Some((policy, missed.len() as u64, index)) })
+        .collect();
+    if policy == MisfirePolicy::FireNow && schedule.is_interval() && !candidates.is_empty() {
+        let anew = schedule.reanchored(*now);
+        fate.cursor = anew.next(*now);
+        fate.schedule = (anew != *schedule).then_some(anew);
+    } else {
+        candidates.extend(in_time.iter().map(|nominal| FiredOne { nominal: *nominal, missed: None }));
+        fate.cursor = schedule.next(*now);
+    }
+    overlap(&mut fate, job.overlap, *alive, candidates);
+    bound(&mut fate, record);
+    fate
+}
+
+/// What is alive decides who may run; what a promise was made for always does.
+fn overlap(fate: &mut Fate, overlap: Overlap, alive: u32, candidates: Vec<FiredOne>) {
+    let promised = |one: &FiredOne| one.missed.is_some_and(|(policy, _, _)| policy == MisfirePolicy::FireAll);
+    let (mut fire, mut others): (Vec<_>, Vec<_>) = candidates.into_iter().partition(promised);
+    let busy = usize::try_from(alive).unwrap_or(usize::MAX).saturating_add(fire.len());
+    let limit = match overlap {
+        Overlap::Skip => Some(1),
+        Overlap::QueueOne => Some(2),
+        Overlap::Allow { parallel_max } => parallel_max.map(|most| usize::try_from(most).unwrap_or(usize::MAX)),
+        Overlap::CancelRunning => None,
+    };
+    if overlap == Overlap::CancelRunning {
+        fire.extend(others.pop());
+        fate.cancels = !fire.is_empty();
+    } else {
+        let room = limit.map_or(usize::MAX, |limit| limit.saturating_sub(busy)).min(others.len());
+        fire.extend(others.drain(..room));
+    }
+    for FiredOne { nominal, .. } in others {
+        fate.skipped.push(SkippedOne { first: nominal, last: nominal, count: 1, reason: SkipReason::Overlap });
+    }
+    fate.fired = fire;
+}
+
+/// The number of runs a schedule may have, and its end.
+fn bound(fate: &mut Fate, record: &JobRecord) {
+    let left = record.job.schedule.runs_max().map_or(u64::MAX, |most| most.saturating_sub(record.runs));
+    fate.fired.truncate(usize::try_from(left).unwrap_or(usize::MAX));
+    let count = fate.fired.len() as u64;
+    fate.runs = record.runs + count;
+    if fate.cursor.is_none() || count >= left {
+        fate.cursor = None;
+        fate.finished = true;
+    }
+}
+
+fn folded(skipped: &[Timestamp], reason: SkipReason) -> Vec<SkippedOne> {
+    let one = |part: &[Timestamp]| SkippedOne {
+        first: part[0],
+        last: part[part.len() - 1],
+        count: part.len() as u64,
+        reason,
+    };
+    match skipped.len() {
+        0 => Vec::new(),
+        1..=LISTED_MAX => skipped.chunks(1).map(one).collect(),
+        _ => vec![one(skipped)],
+    }
+}

@@ -1,0 +1,117 @@
+//! The end of a seed: trouble stops, everybody comes back, time goes on until all is quiet, and then
+//! nothing may be left over.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use punctual::Inspect;
+use punctual::client::PauseRequest;
+use punctual::inspect::{ExecutionFilter, Page};
+use punctual::model::{Ending, JobPhase, MessageId, State};
+
+use super::disrupt::{SHUTDOWN_MAX, leave};
+use super::{Happening, World};
+
+/// Longer than anything that still waits when trouble stops: standing still, slow calls, deliveries
+/// that come late.
+const SETTLING: Duration = Duration::from_secs(900);
+/// Longer than the last retries and redeliveries take.
+const CALMING: Duration = Duration::from_secs(1_200);
+
+impl World {
+    pub(super) async fn finish(&mut self) {
+        if self.is_over() {
+            return;
+        }
+        self.shared.note(|| "peace".to_owned());
+        self.shared.make_peace();
+        self.shared.set_outage(self.shared.now());
+        self.agenda.clear();
+        for index in 0..self.slots.len() {
+            let wait = if self.slots[index].leaving { SHUTDOWN_MAX } else { Duration::ZERO };
+            self.plan(wait + SHUTDOWN_MAX, Happening::Start(index));
+        }
+        self.go_on_for(SETTLING).await;
+        self.check_schedules().await;
+        self.pause_all().await;
+        self.go_on_for(CALMING).await;
+        if self.is_over() {
+            return;
+        }
+        self.compare_all().await;
+        self.check_leftovers();
+        self.check_history().await;
+        for user in self.users() {
+            leave(user);
+        }
+        self.go_on_for(SHUTDOWN_MAX + Duration::from_secs(60)).await;
+        let left = self.users().iter().filter(|user| !user.machine.has_stopped()).count();
+        self.shared.ledger().must(left == 0, "shutdown ends within its deadline", || format!("{left} are still there"));
+    }
+
+    /// No schedule stands still: at rest nothing that is due is undecided.
+    async fn check_schedules(&self) {
+        let now = self.shared.now();
+        for record in self.shared.storage.jobs(Default::default()).await.expect("memory answers") {
+            let stuck = record.phase() == JobPhase::Active && record.cursor.is_none_or(|cursor| cursor <= now);
+            self.shared.ledger().must(!stuck, "no schedule stands still", || {
+                format!("{} has its cursor at {:?}", record.job.name, record.cursor)
+            });
+        }
+    }
+
+    async fn pause_all(&mut self) {
+        let Some(user) = self.users().first().cloned() else { return };
+        let admin = user.punctual.admin();
+        tokio::spawn(async move {
+            for record in admin.jobs().await.unwrap_or_default() {
+                let request = PauseRequest { by: "world".to_owned(), reason: "the end".to_owned(), until: None };
+                let _ = admin.pause(record.job.name.as_str(), request).await;
+            }
+        });
+        self.rest().await;
+    }
+
+    /// Every message has come to its end, or waits for its time.
+    fn check_leftovers(&self) {
+        let now = self.shared.now();
+        let mut ledger = self.shared.ledger();
+        let unfinished = |record: &&punctual::model::MessageRecord| {
+            record.state == State::Running || (record.state == State::Pending && record.due_at <= now)
+        };
+        let left: Vec<_> = ledger.messages.values().filter(unfinished).map(|record| (record.message.id, record.state, record.due_at)).collect();
+        ledger.must(left.is_empty(), "every accepted message comes to its end", || format!("{left:?}"));
+        let lost: Vec<MessageId> = ledger
+            .carried
+            .iter()
+            .filter(|(_, finished)| !**finished)
+            .map(|(id, _)| *id)
+            .filter(|id| !self.broker.holds(*id) && !ledger.is_kept(*id))
+            .collect();
+        ledger.must(lost.is_empty(), "no carried message disappears", || format!("{lost:?}"));
+        let carried = self.broker.len();
+        ledger.must(carried == 0, "every delivery is settled", || format!("{carried} are left in the broker"));
+    }
+
+    /// Everything that was done is in the history, once for each time.
+    async fn check_history(&self) {
+        let mut succeeded: BTreeMap<MessageId, u64> = BTreeMap::new();
+        let mut page = Page::first(1_000);
+        let filter = ExecutionFilter { endings: vec!["succeeded"], ..ExecutionFilter::default() };
+        loop {
+            let rows = self.shared.storage.executions(filter.clone(), page).await.expect("memory answers");
+            for execution in rows.rows.iter().filter(|execution| execution.ending == Ending::Succeeded) {
+                if let Some(id) = execution.message {
+                    *succeeded.entry(id).or_default() += 1;
+                }
+            }
+            let Some(next) = rows.next else { break };
+            page = Page::after(next, 1_000);
+        }
+        let mut ledger = self.shared.ledger();
+        for (id, done) in ledger.done() {
+            let found = succeeded.get(&id).copied().unwrap_or(0);
+            ledger.must(found == done, "what is done is in the history once", || format!("{id}: {found} times, expected {done}"));
+        }
+    }
+}
