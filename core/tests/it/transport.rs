@@ -3,11 +3,14 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used)] // a set-up that fails is a test that fails
 
+mod late;
+
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
+use late::Late;
 use punctual::builtin::{GROUP_DEFAULT, memory_transport};
 use punctual::jiff::{SignedDuration, Timestamp};
 use punctual::model::{
@@ -45,6 +48,20 @@ impl Fixture {
         let ids = Ids::seeded(3);
         let owner = ProcessId::from_uuid(ids.next(at(0)));
         let transport = memory_transport(Arc::new(clock.clone()), owner);
+        Self {
+            clock,
+            transport,
+            ids,
+        }
+    }
+
+    /// Over a storage whose claims answer late.
+    fn late() -> Self {
+        let Fixture { clock, ids, .. } = Self::new();
+        let memory = Arc::new(MemoryStorage::new(Arc::new(clock.clone())));
+        let owner = ProcessId::from_uuid(ids.next(at(0)));
+        let own_clock = Arc::new(clock.clone());
+        let transport = StoredTransport::new(Arc::new(Late(memory)), own_clock, owner, seconds(60));
         Self {
             clock,
             transport,
@@ -273,6 +290,36 @@ async fn a_receive_that_was_dropped_loses_nothing_and_leaves_no_sleeper() {
         f.publish(f.message(), Duration::ZERO).await,
     ];
     assert_eq!(received(&mut *consumer).await, ids);
+}
+
+#[tokio::test]
+async fn a_receive_that_was_dropped_while_it_claimed_is_finished_by_the_next_one() {
+    let f = Fixture::late();
+    let mut consumer = f.subscribe("desk").await;
+    let ids = [
+        f.publish(f.message(), Duration::ZERO).await,
+        f.publish(f.message(), Duration::ZERO).await,
+    ];
+    assert!(
+        poll(&mut *consumer, 10).await.is_none(),
+        "claimed, but not answered yet"
+    );
+    let first = consumer.receive(1).await.unwrap();
+    assert_eq!((first.len(), first[0].message.id), (1, ids[0]));
+    let second = consumer.receive(1).await.unwrap();
+    assert_eq!((second[0].message.id, second[0].attempt), (ids[1], 1));
+}
+
+#[tokio::test]
+async fn closing_gives_back_what_was_claimed_and_never_received() {
+    let f = Fixture::late();
+    let mut consumer = f.subscribe("desk").await;
+    let id = f.publish(f.message(), Duration::ZERO).await;
+    assert!(poll(&mut *consumer, 10).await.is_none());
+    consumer.close(at(5)).await.unwrap();
+    let mut next = f.subscribe("desk").await;
+    let deliveries = next.receive(10).await.unwrap();
+    assert_eq!((deliveries[0].message.id, deliveries[0].attempt), (id, 1));
 }
 
 #[tokio::test]

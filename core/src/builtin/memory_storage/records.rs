@@ -1,5 +1,6 @@
 //! The records, each in a slot that stays the same for as long as it is stored, and the slots by id.
-//! Sets that point to a record keep its slot, so the hot path searches by id only once.
+//! Sets that point to a record keep its slot, so the hot path searches by id only once. A record is
+//! boxed, so that after a flood only the small slots stay behind.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -28,7 +29,7 @@ impl Stored {
 /// All records.
 #[derive(Default)]
 pub(super) struct Records {
-    slots: Vec<Option<Stored>>,
+    slots: Vec<Option<Box<Stored>>>,
     free: Vec<Slot>,
     by_id: BTreeMap<u128, Slot>,
 }
@@ -46,10 +47,8 @@ impl Records {
             self.slots.len() - 1
         });
         let before = self.by_id.insert(id, slot);
-        (
-            self.slots[slot].insert(Stored { record, slot, lane }),
-            before,
-        )
+        let stored = Box::new(Stored { record, slot, lane });
+        (self.slots[slot].insert(stored), before)
     }
 
     pub(super) fn get(&self, id: MessageId) -> Option<&Stored> {
@@ -62,14 +61,14 @@ impl Records {
     }
 
     pub(super) fn at(&self, slot: Slot) -> Option<&Stored> {
-        self.slots.get(slot).and_then(Option::as_ref)
+        self.slots.get(slot)?.as_deref()
     }
 
     pub(super) fn at_mut(&mut self, slot: Slot) -> Option<&mut Stored> {
-        self.slots.get_mut(slot).and_then(Option::as_mut)
+        self.slots.get_mut(slot)?.as_deref_mut()
     }
 
-    pub(super) fn remove_at(&mut self, slot: Slot) -> Option<Stored> {
+    pub(super) fn remove_at(&mut self, slot: Slot) -> Option<Box<Stored>> {
         let stored = self.slots.get_mut(slot).and_then(Option::take)?;
         self.free.push(slot);
         if let Entry::Occupied(entry) = self.by_id.entry(stored.id())
