@@ -275,7 +275,9 @@ impl Once {
     pub fn key(self, key: impl AsRef<str>) -> Self {
         let publish = self.publish.key(key);
         Self { publish }.edit(|draft| {
-            draft.dedupe = draft.key.as_ref().map(|key| Key::composed(format!("{}/{key}", draft.topic)));
+            // With its length, because a name may hold whatever separates it from the key.
+            let (topic, length) = (&draft.topic, draft.topic.as_str().len());
+            draft.dedupe = draft.key.as_ref().map(|key| Key::composed(format!("{length}:{topic}/{key}")));
         })
     }
 
