@@ -25,6 +25,12 @@ pub trait Transport: Send + Sync + 'static {
     /// - After an error any part of the batch may have been sent; repeating it may duplicate.
     async fn publish(&self, batch: Vec<Outgoing>, now: Timestamp) -> Result<()>;
 
+    /// The storage behind it, when it is one of our own kind: leases are then renewed and rescued
+    /// there as well. Brokers have none.
+    fn storage(&self) -> Option<Arc<dyn Storage>> {
+        None
+    }
+
     /// Starts to receive a topic for a group; declares what it needs on the broker if allowed.
     ///
     /// Each group gets every message once; consumers of the same group share them.

@@ -161,6 +161,10 @@ impl Transport for StoredTransport {
         }
     }
 
+    fn storage(&self) -> Option<Arc<dyn Storage>> {
+        Some(self.shared.storage.clone())
+    }
+
     async fn publish(&self, batch: Vec<Outgoing>, now: Timestamp) -> Result<()> {
         let copies: Vec<Copy> = batch
             .iter()

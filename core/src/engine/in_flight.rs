@@ -2,65 +2,81 @@
 //! renews from here, shutdown waits here, and slots bound how much may be here.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use jiff::Timestamp;
 
 use crate::handler::{Cause, Context};
 use crate::model::LeaseRef;
-use crate::storage::{Bell, Wakeup};
+use crate::storage::{Bell, Storage, Wakeup};
+use crate::transport::Receipt;
 
 /// Every attempt of this process that has not been settled yet.
 pub(crate) struct InFlight {
-    attempts: Mutex<BTreeMap<LeaseRef, Context>>,
-    /// Attempts of broker deliveries, which hold no lease, and those being settled.
-    total: AtomicUsize,
+    attempts: Mutex<BTreeMap<u64, InHand>>,
+    next: AtomicU64,
     emptied: Bell,
+}
+
+/// An attempt, and the lease it holds when its message came from a storage.
+struct InHand {
+    context: Context,
+    lease: Option<Held>,
+}
+
+/// A lease and the storage it was given by.
+#[derive(Clone)]
+pub(crate) struct Held {
+    pub(crate) lease: LeaseRef,
+    pub(crate) storage: Arc<dyn Storage>,
+}
+
+/// A lease in hand, as the pulse sees it.
+pub(crate) struct InHandLease {
+    pub(crate) held: Held,
+    pub(crate) until: Option<Timestamp>,
+    pub(crate) context: Context,
 }
 
 impl InFlight {
     pub(crate) fn new() -> Self {
         let (emptied, _) = Wakeup::new();
-        Self { attempts: Mutex::new(BTreeMap::new()), total: AtomicUsize::new(0), emptied }
+        Self { attempts: Mutex::new(BTreeMap::new()), next: AtomicU64::new(0), emptied }
     }
 
     /// Counts an attempt in, until the guard is dropped.
-    pub(crate) fn enter(self: &Arc<Self>, lease: Option<LeaseRef>, context: &Context) -> Entered {
-        self.total.fetch_add(1, Ordering::AcqRel);
-        if let Some(lease) = lease {
-            self.lock().insert(lease, context.clone());
-        }
-        Entered { in_flight: self.clone(), lease }
+    pub(crate) fn enter(self: &Arc<Self>, receipt: &Receipt, context: &Context) -> Entered {
+        let lease = match receipt {
+            Receipt::Lease(receipt) => {
+                Some(Held { lease: receipt.claimed.lease_ref(), storage: receipt.storage.clone() })
+            }
+            Receipt::Broker(_) => None,
+        };
+        let number = self.next.fetch_add(1, Ordering::Relaxed);
+        self.lock().insert(number, InHand { context: context.clone(), lease });
+        Entered { in_flight: self.clone(), number }
     }
 
     /// How many attempts there are.
     pub(crate) fn len(&self) -> usize {
-        self.total.load(Ordering::Acquire)
+        self.lock().len()
     }
 
-    /// The leases held and until when.
-    pub(crate) fn leases(&self) -> Vec<(LeaseRef, Option<Timestamp>)> {
-        self.lock().iter().map(|(lease, context)| (*lease, context.lease_until())).collect()
-    }
-
-    /// Notes that a lease holds until a later instant.
-    pub(crate) fn renewed(&self, lease: LeaseRef, until: Timestamp) {
-        if let Some(context) = self.lock().get(&lease) {
-            *context.parts().lease_until.lock().unwrap_or_else(PoisonError::into_inner) = Some(until);
-        }
-    }
-
-    /// Asks one handler to stop; answers its context when it was the first to ask.
-    pub(crate) fn cancel(&self, lease: LeaseRef, cause: Cause) -> Option<Context> {
-        let context = self.lock().get(&lease).cloned()?;
-        context.parts().cancellation.cancel(cause).then_some(context)
+    /// The leases in hand, oldest attempt first.
+    pub(crate) fn leases(&self) -> Vec<InHandLease> {
+        let attempts = self.lock();
+        let leases = attempts.values().filter_map(|InHand { context, lease }| {
+            let (held, context) = (lease.clone()?, context.clone());
+            Some(InHandLease { held, until: context.lease_until(), context })
+        });
+        leases.collect()
     }
 
     /// Asks every handler to stop.
     pub(crate) fn cancel_all(&self, cause: Cause) {
-        for context in self.lock().values() {
-            context.parts().cancellation.cancel(cause);
+        for in_hand in self.lock().values() {
+            in_hand.context.parts().cancellation.cancel(cause);
         }
     }
 
@@ -72,7 +88,7 @@ impl InFlight {
         }
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, BTreeMap<LeaseRef, Context>> {
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<u64, InHand>> {
         self.attempts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -80,15 +96,18 @@ impl InFlight {
 /// Keeps an attempt counted.
 pub(crate) struct Entered {
     in_flight: Arc<InFlight>,
-    lease: Option<LeaseRef>,
+    number: u64,
 }
 
 impl Drop for Entered {
     fn drop(&mut self) {
-        if let Some(lease) = self.lease {
-            self.in_flight.lock().remove(&lease);
-        }
-        if self.in_flight.total.fetch_sub(1, Ordering::AcqRel) == 1 {
+        let (left, empty) = {
+            let mut attempts = self.in_flight.lock();
+            (attempts.remove(&self.number), attempts.is_empty())
+        };
+        // Outside the lock: it may be the last owner of the message.
+        drop(left);
+        if empty {
             self.in_flight.emptied.ring();
         }
     }

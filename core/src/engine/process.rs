@@ -25,6 +25,8 @@ pub(crate) struct Process {
     pub(crate) ids: Arc<dyn IdSource>,
     pub(crate) events: Arc<Events>,
     pub(crate) storage: Arc<dyn Storage>,
+    /// Every storage messages are claimed from: our own, and those behind transports.
+    pub(crate) storages: Vec<Arc<dyn Storage>>,
     pub(crate) inspect: Arc<dyn Inspect>,
     pub(crate) holds: bool,
     pub(crate) transports: BTreeMap<TransportName, Arc<dyn Transport>>,

@@ -7,13 +7,14 @@ use std::time::Duration;
 use async_trait::async_trait;
 use jiff::Timestamp;
 
+use super::in_flight::InHandLease;
 use super::{Process, Service, Turn};
 use crate::clock::{add, subtract};
 use crate::error::Result;
 use crate::event::Event;
 use crate::handler::Cause;
 use crate::model::LeaseRef;
-use crate::storage::{BEAT_INTERVAL, BEAT_LENGTH, Extended};
+use crate::storage::{BEAT_INTERVAL, BEAT_LENGTH, Extended, Storage};
 
 /// A correction beyond this is worth a warning.
 const DRIFT_NOTED: Duration = Duration::from_secs(1);
@@ -35,19 +36,38 @@ impl Pulse {
         BEAT_INTERVAL.min(self.process.options.lease_length / 3)
     }
 
-    async fn renew(&self, leases: &[LeaseRef], now: Timestamp) -> Result<()> {
+    /// Renews what is a third through its length; one storage that fails does not keep the leases of
+    /// another from it.
+    async fn renew(&self, now: Timestamp) -> Result<()> {
+        let renew_before = add(now, self.process.options.lease_length * 2 / 3);
+        let mut leases = self.process.in_flight.leases();
+        leases.retain(|in_hand| in_hand.until.is_none_or(|until| until <= renew_before));
+        let mut outcome = Ok(());
+        for storage in &self.process.storages {
+            let (own, others): (Vec<_>, Vec<_>) =
+                leases.into_iter().partition(|in_hand| Arc::ptr_eq(&in_hand.held.storage, storage));
+            leases = others;
+            outcome = outcome.and(self.renew_on(&**storage, &own, now).await);
+        }
+        outcome
+    }
+
+    /// Renews what belongs to one storage and listens to its answers.
+    async fn renew_on(&self, storage: &dyn Storage, leases: &[InHandLease], now: Timestamp) -> Result<()> {
         let until = add(now, self.process.options.lease_length);
         for some in leases.chunks(RENEW_MAX) {
-            let answers = self.process.storage.extend(some, until, now).await?;
-            for (lease, answer) in some.iter().zip(answers) {
+            let refs: Vec<LeaseRef> = some.iter().map(|in_hand| in_hand.held.lease).collect();
+            let answers = storage.extend(&refs, until, now).await?;
+            for (in_hand, answer) in some.iter().zip(answers) {
+                let cancellation = &in_hand.context.parts().cancellation;
                 match answer {
-                    Extended::Held => self.process.in_flight.renewed(*lease, until),
+                    Extended::Held => in_hand.context.renewed(until),
                     Extended::CancelRequested => {
-                        self.process.in_flight.renewed(*lease, until);
-                        self.process.in_flight.cancel(*lease, Cause::Cancelled);
+                        in_hand.context.renewed(until);
+                        cancellation.cancel(Cause::Cancelled);
                     }
                     Extended::Lost => {
-                        self.process.in_flight.cancel(*lease, Cause::LeaseLost);
+                        cancellation.cancel(Cause::LeaseLost);
                     }
                 }
             }
@@ -57,9 +77,9 @@ impl Pulse {
 
     /// Without an answer for a whole lease somebody else may have the message: stop the handlers.
     fn drop_expired(&self, now: Timestamp) {
-        for (lease, until) in self.process.in_flight.leases() {
-            if until.is_some_and(|until| now > until) {
-                self.process.in_flight.cancel(lease, Cause::LeaseLost);
+        for in_hand in self.process.in_flight.leases() {
+            if in_hand.until.is_some_and(|until| now > until) {
+                in_hand.context.parts().cancellation.cancel(Cause::LeaseLost);
             }
         }
     }
@@ -85,17 +105,7 @@ impl Service for Pulse {
         }
         self.drop_expired(now);
         beat(&self.process, now).await?;
-        // Renewed at a third: what has less than two thirds of its length left.
-        let renew_before = add(now, self.process.options.lease_length * 2 / 3);
-        let leases: Vec<LeaseRef> = self
-            .process
-            .in_flight
-            .leases()
-            .into_iter()
-            .filter(|(_, until)| until.is_none_or(|until| until <= renew_before))
-            .map(|(lease, _)| lease)
-            .collect();
-        self.renew(&leases, now).await?;
+        self.renew(now).await?;
         Ok(Turn::At(add(now, self.interval())))
     }
 }
@@ -109,7 +119,9 @@ pub(crate) async fn alive(process: &Process, now: Timestamp) -> Result<()> {
 
 async fn beat(process: &Process, now: Timestamp) -> Result<()> {
     let until = add(now, BEAT_LENGTH);
-    process.storage.beat(process.id, until, now).await?;
+    for storage in &process.storages {
+        storage.beat(process.id, until, now).await?;
+    }
     *process.alive_until.lock().unwrap_or_else(PoisonError::into_inner) = until;
     Ok(())
 }
@@ -117,5 +129,9 @@ async fn beat(process: &Process, now: Timestamp) -> Result<()> {
 /// Says goodbye: what this process still holds is free at once.
 pub(crate) async fn goodbye(process: &Process) -> Result<()> {
     let now = process.now();
-    process.storage.beat(process.id, subtract(now, Duration::from_nanos(1)), now).await
+    let past = subtract(now, Duration::from_nanos(1));
+    for storage in &process.storages {
+        storage.beat(process.id, past, now).await?;
+    }
+    Ok(())
 }

@@ -13,7 +13,7 @@ use crate::error::Result;
 use crate::event::Event;
 use crate::model::{Execution, Recording};
 use crate::policy::{Case, Judged, Verdict, rescue};
-use crate::storage::{Claimed, Reclaim, Settled, Settlement};
+use crate::storage::{Claimed, Reclaim, Settled, Settlement, Storage};
 
 /// How long the rescuer keeps what it took over while it decides.
 const DECIDING: Duration = Duration::from_secs(60);
@@ -21,11 +21,12 @@ const DECIDING: Duration = Duration::from_secs(60);
 /// Frees messages whose owner is gone.
 pub(crate) struct Rescuer {
     process: Arc<Process>,
+    storage: Arc<dyn Storage>,
 }
 
 impl Rescuer {
-    pub(crate) fn new(process: Arc<Process>) -> Self {
-        Self { process }
+    pub(crate) fn new(process: Arc<Process>, storage: Arc<dyn Storage>) -> Self {
+        Self { process, storage }
     }
 
     fn settlement(&self, claimed: &Claimed, now: Timestamp) -> (Settlement, Judged) {
@@ -77,9 +78,8 @@ impl Service for Rescuer {
         "rescuer"
     }
 
-    // spec: H-9
     async fn turn(&mut self, _now: Timestamp) -> Result<Turn> {
-        let storage = &self.process.storage;
+        let storage = &self.storage;
         let now = storage.time().await?;
         let limit = self.process.options.batch;
         let reclaim = Reclaim { owner: self.process.id, limit, until: add(now, DECIDING) };

@@ -131,6 +131,10 @@ impl Context {
         *self.parts.lease_until.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    pub(crate) fn renewed(&self, until: Timestamp) {
+        *self.parts.lease_until.lock().unwrap_or_else(PoisonError::into_inner) = Some(until);
+    }
+
     /// Why the handler is asked to stop, if it is.
     pub fn cancel_cause(&self) -> Option<Cause> {
         self.parts.cancellation.cause()

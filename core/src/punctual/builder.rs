@@ -197,6 +197,7 @@ impl Builder {
             let memory = Arc::new(MemoryStorage::new(self.clock.clone()));
             (memory.clone(), memory)
         });
+        let storages = distinct(&storage, &transports);
         let now = self.clock.now();
         let process = Arc::new(Process {
             id: ProcessId::from_uuid(self.ids.next(now)),
@@ -206,6 +207,7 @@ impl Builder {
             ids: self.ids,
             events: self.events,
             storage,
+            storages,
             inspect,
             holds: self.holds,
             transports,
@@ -229,6 +231,20 @@ fn named_transports(given: Vec<(String, Arc<dyn Transport>)>) -> Result<BTreeMap
         }
     }
     Ok(transports)
+}
+
+/// Our own storage, then those behind transports, each once.
+fn distinct(
+    own: &Arc<dyn Storage>,
+    transports: &BTreeMap<TransportName, Arc<dyn Transport>>,
+) -> Vec<Arc<dyn Storage>> {
+    let mut storages = vec![own.clone()];
+    for storage in transports.values().filter_map(|transport| transport.storage()) {
+        if !storages.iter().any(|known| Arc::ptr_eq(known, &storage)) {
+            storages.push(storage);
+        }
+    }
+    storages
 }
 
 fn registry(handlers: Vec<(String, Arc<dyn AnyHandler>, Terms)>) -> Result<Registry> {

@@ -125,7 +125,9 @@ impl Punctual {
         let process = &self.process;
         let pulse = Box::new(Pulse::new(process.clone()));
         tasks.spawn(run(pulse, Pace { stop: self.pulse_stop.clone(), ..self.pace(Vec::new()) }));
-        self.spawn(&mut tasks, Rescuer::new(process.clone()), Vec::new());
+        for storage in &process.storages {
+            self.spawn(&mut tasks, Rescuer::new(process.clone(), storage.clone()), Vec::new());
+        }
         if process.options.scheduling {
             let reconciler = Reconciler::new(process.clone(), blueprint.declarations, blueprint.release);
             let wakeups = vec![process.storage.wakeup(&Line::Jobs)];
