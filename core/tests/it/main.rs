@@ -1,16 +1,23 @@
 //! One test binary for everything that needs more than one module.
 
 mod acting;
+mod correlation;
 mod faulty;
 mod generated;
 mod harness;
+mod keeping;
 mod leases;
+mod middleware;
 mod misfires;
 mod one_time;
 mod operators;
 mod overlap;
+mod reconciliation;
 mod scheduling;
 mod shutdown;
 mod simulation;
+mod steering;
+mod storage;
 mod timeouts;
+mod transport;
 mod walk;
