@@ -1,0 +1,145 @@
+//! What is kept and for how long: purging, retention, and that looking changes nothing.
+
+use punctual::inspect::{ExecutionFilter, JobFilter, MessageFilter, Page};
+use punctual::model::State;
+use punctual::{Inspect, Job, Occurrence, Retry};
+
+use crate::acting::{executions, failing, retrying, stuck, telling};
+use crate::harness::{Bench, Log, instant, seconds};
+
+// Trap 18.
+// spec: H-17, H-18, H-19, H-20, H-76
+#[tokio::test]
+async fn a_purge_keeps_what_is_exactly_as_old_and_what_runs() {
+    let log = Log::default();
+    let bench = Bench::start(|builder| {
+        builder
+            .queue("default", 4)
+            .handler("mail", telling::<()>(&log, |(), _| "sent".to_owned()))
+            .handler("stuck", stuck::<()>(&log))
+            .handler_with("fail", retrying(Retry::none()), failing::<()>(&log))
+    })
+    .await;
+    let publisher = bench.punctual.publisher();
+    let old = publisher.publish("mail", &()).await.unwrap();
+    let running = publisher.publish("stuck", &()).await.unwrap();
+    let dead = publisher.publish("fail", &()).await.unwrap();
+    bench.advance(seconds(60)).await;
+    let new = publisher.publish("mail", &()).await.unwrap();
+    bench.advance(seconds(3_600)).await;
+    let admin = bench.punctual.admin();
+    // Exactly at the limit is kept, and nothing goes by itself.
+    assert_eq!(
+        admin.purge(seconds(3_660), 100, false).await.unwrap(),
+        punctual::storage::Pruned::default()
+    );
+    let pruned = admin.purge(seconds(3_600), 100, false).await.unwrap();
+    assert_eq!(
+        (pruned.messages, pruned.executions),
+        (1, 2),
+        "the mail, and the history of both"
+    );
+    assert_eq!(admin.message(old.id).await.unwrap(), None);
+    assert_eq!(bench.message(new.id).await.state, State::Done);
+    assert_eq!(bench.message(running.id).await.state, State::Running);
+    assert_eq!(
+        bench.message(dead.id).await.state,
+        State::Dead,
+        "dead letters wait for people"
+    );
+    assert_eq!(
+        admin
+            .purge(seconds(3_600), 100, true)
+            .await
+            .unwrap()
+            .messages,
+        1
+    );
+    assert_eq!(admin.message(dead.id).await.unwrap(), None);
+}
+
+// spec: T-63
+#[tokio::test]
+async fn retention_prunes_by_itself_only_where_it_was_asked_for() {
+    for (retention, left) in [(None, 1), (Some(seconds(1_800)), 0)] {
+        let bench = Bench::start(|builder| {
+            builder
+                .options(|options| options.retention = retention)
+                .handler(
+                    "mail",
+                    telling::<()>(&Log::default(), |(), _| String::new()),
+                )
+        })
+        .await;
+        bench
+            .punctual
+            .publisher()
+            .publish("mail", &())
+            .await
+            .unwrap();
+        bench.advance(seconds(2 * 3_600)).await;
+        let kept = executions(&bench.storage, ExecutionFilter::default()).await;
+        assert_eq!(kept.len(), left, "{retention:?}");
+        assert_eq!(
+            bench.punctual.events().count("history.pruned"),
+            u64::from(retention.is_some())
+        );
+    }
+}
+
+// Trap 17.
+// spec: H-52
+#[tokio::test]
+async fn looking_changes_nothing() {
+    let log = Log::default();
+    let bench = Bench::start(|builder| {
+        builder
+            .queue("default", 2)
+            .handler("stuck", stuck::<()>(&log))
+            .job(Job::cron("hourly", "0 * * * *"), stuck::<Occurrence>(&log))
+    })
+    .await;
+    let publisher = bench.punctual.publisher();
+    let running = publisher.publish("stuck", &()).await.unwrap();
+    let later = publisher
+        .publish("stuck", &())
+        .after(seconds(600))
+        .await
+        .unwrap();
+    bench.rest().await;
+    // Both leases are over, so there is something that looking must not repair.
+    bench.clock.advance(seconds(301));
+    let before = (
+        bench.message(running.id).await,
+        bench.message(later.id).await,
+    );
+    let job = bench.punctual.admin().job("hourly").await.unwrap();
+    let admin = bench.punctual.admin();
+    let counts = admin.counts().await.unwrap();
+    assert_eq!((counts.stale, counts.total(State::Running)), (1, 1));
+    for _ in 0..3 {
+        assert_eq!(admin.counts().await.unwrap(), counts);
+        admin
+            .messages(MessageFilter::default(), Page::first(10))
+            .await
+            .unwrap();
+        admin
+            .executions(ExecutionFilter::default(), Page::first(10))
+            .await
+            .unwrap();
+        admin.dead_letters(Page::first(10)).await.unwrap();
+        admin.jobs().await.unwrap();
+        bench.storage.jobs(JobFilter::default()).await.unwrap();
+        bench
+            .storage
+            .throughput(instant("2026-03-02T00:00:00Z"), seconds(60))
+            .await
+            .unwrap();
+    }
+    let after = (
+        bench.message(running.id).await,
+        bench.message(later.id).await,
+    );
+    assert_eq!(after, before);
+    assert_eq!(admin.job("hourly").await.unwrap(), job);
+}
