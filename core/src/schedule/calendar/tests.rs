@@ -1,3 +1,5 @@
+//! Calendars alone, and searches that must step around them.
+
 use super::*;
 use crate::schedule::Schedule;
 

@@ -1,3 +1,5 @@
+//! Schedules as a whole: bounds, counts, text, the stored form.
+
 use super::*;
 use crate::schedule::TextDefaults;
 
