@@ -6,11 +6,12 @@
 //! [`Storage::time`], whose whole purpose it is.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
 use jiff::Timestamp;
-use tokio::sync::watch;
+use tokio::sync::Notify;
 
 use crate::error::Result;
 use crate::model::{
@@ -28,8 +29,9 @@ use crate::policy::Verdict;
 pub trait Storage: Send + Sync + 'static {
     /// Stores a batch, all or nothing, in the order given.
     ///
-    /// - An entry whose id is already stored is answered as a duplicate of itself, so that a call
-    ///   whose answer was lost can be repeated.
+    /// - An entry whose id is alive or dead, or was finished with the very same content, is answered as
+    ///   a duplicate of itself, so that a call whose answer was lost can be repeated. A finished one
+    ///   that comes back with another due time, as after a relay, is stored anew.
     /// - An entry whose deduplication key is already alive is answered as a duplicate and not
     ///   stored; with [`Entry::replace`] a pending one is replaced instead, a running one is not.
     /// - After `Ok` the batch survives whatever the storage promises to survive.
@@ -361,20 +363,38 @@ pub enum Line {
 /// A ring that came while nobody waited is not lost: the next [`Wakeup::rung`] returns at once.
 #[derive(Clone, Debug)]
 pub struct Wakeup {
-    rings: watch::Receiver<u64>,
+    rings: Arc<Rings>,
+    heard: u64,
+}
+
+/// Counted, so that none is lost, and told in the order in which they began to wait: whoever owns
+/// the runtime's one thread sees the same story every time.
+#[derive(Debug, Default)]
+struct Rings {
+    count: AtomicU64,
+    waiting: Notify,
 }
 
 impl Wakeup {
     /// A bell and the handle that hears it.
     pub fn new() -> (Bell, Self) {
-        let (sender, rings) = watch::channel(0);
-        (Bell { sender: Arc::new(sender) }, Self { rings })
+        let bell = Bell { rings: Arc::default() };
+        let wakeup = bell.wakeup();
+        (bell, wakeup)
     }
 
     /// Waits for the next ring; for ever when the bell is gone. Cancel-safe.
     pub async fn rung(&mut self) {
-        if self.rings.changed().await.is_err() {
-            std::future::pending::<()>().await;
+        loop {
+            let mut waiting = std::pin::pin!(self.rings.waiting.notified());
+            // In line before the look, so that a ring between the two is heard.
+            waiting.as_mut().enable();
+            let count = self.rings.count.load(Ordering::Acquire);
+            if count != self.heard {
+                self.heard = count;
+                return;
+            }
+            waiting.await;
         }
     }
 }
@@ -382,18 +402,19 @@ impl Wakeup {
 /// The other end of a [`Wakeup`].
 #[derive(Clone, Debug)]
 pub struct Bell {
-    sender: Arc<watch::Sender<u64>>,
+    rings: Arc<Rings>,
 }
 
 impl Bell {
     /// Wakes whoever waits; many rings at once are one.
     pub fn ring(&self) {
-        self.sender.send_modify(|count| *count = count.wrapping_add(1));
+        self.rings.count.fetch_add(1, Ordering::Release);
+        self.rings.waiting.notify_waiters();
     }
 
-    /// Another handle that hears this bell.
+    /// Another handle that hears this bell, from now on.
     pub fn wakeup(&self) -> Wakeup {
-        Wakeup { rings: self.sender.subscribe() }
+        Wakeup { rings: self.rings.clone(), heard: self.rings.count.load(Ordering::Acquire) }
     }
 }
 

@@ -57,6 +57,8 @@ pub struct Outgoing {
     pub delay: Duration,
     /// Attempts spent so far, for transports that carry the count themselves.
     pub attempt: u32,
+    /// Only for this group, whose delivery is put back; none for all of them.
+    pub group: Option<String>,
 }
 
 /// What to receive.

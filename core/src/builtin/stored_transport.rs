@@ -112,7 +112,11 @@ impl StoredTransport {
         let sent = &outgoing.message;
         let due_at = clock::add(now, outgoing.delay);
         let mut copies = Vec::new();
-        for group in self.groups_of(&sent.topic) {
+        let groups = match &outgoing.group {
+            Some(group) => vec![Arc::from(group.as_str())],
+            None => self.groups_of(&sent.topic),
+        };
+        for group in groups {
             let queue = Queue::of_group(&sent.topic, &group);
             let message = Arc::new(Message {
                 queue,

@@ -383,7 +383,7 @@ impl End<'_> {
             Hold::Refuse => return Err(cannot_wait(message.id, wanted, native)),
         };
         let id = message.id;
-        let outgoing = Outgoing { message: Arc::new(message), delay, attempt: 0 };
+        let outgoing = Outgoing { message: Arc::new(message), delay, attempt: 0, group: None };
         transport.publish(vec![outgoing], self.now).await?;
         self.process.events.emit(Event::MessageRelayed { message: id, transport: name.clone() });
         Ok(Published { id, duplicate_of: None })

@@ -28,5 +28,5 @@ pub(crate) use rescuer::Rescuer;
 pub(crate) use scheduler::{Scheduler, occurrence_message, resume};
 pub use service::{Service, Turn};
 pub(crate) use service::{Pace, Stop, backoff, run};
-pub(crate) use settle::Settler;
+pub(crate) use settle::{Settler, SubscribedTo};
 pub(crate) use worker::{QueueWorker, SubscriptionWorker};

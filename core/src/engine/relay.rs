@@ -3,20 +3,19 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::Duration;
 
 use async_trait::async_trait;
 use jiff::Timestamp;
 
-use super::settle::ATTEMPT_HEADER;
+use super::settle::unpack;
 use super::{Process, Service, Turn, alive, backoff};
 use crate::clock::add;
 use crate::error::Result;
 use crate::event::Event;
-use crate::model::{Message, Queue, Topic, TransportName};
+use crate::model::{Queue, Topic, TransportName};
 use crate::policy::{Verdict, Why};
 use crate::storage::{Claim, Claimed, Line, Settled, Settlement, Wakeup};
-use crate::transport::{Outgoing, Transport};
+use crate::transport::Transport;
 
 /// Moves due messages to one transport.
 pub(crate) struct Relay {
@@ -46,18 +45,12 @@ impl Relay {
         }
         let mut settlements = Vec::new();
         for (_, group) in topics {
-            let batch = group.iter().map(|one| outgoing(&one.message)).collect();
+            let batch = group.iter().map(|one| unpack(&one.message)).collect();
             let error = self.transport.publish(batch, now).await.err().map(|error| Arc::from(error.to_string()));
             settlements.extend(group.iter().map(|one| settlement(one, error.clone(), now)));
         }
         settlements
     }
-}
-
-/// The message as it leaves: the count that a hold carried becomes part of the envelope.
-fn outgoing(message: &Arc<Message>) -> Outgoing {
-    let attempt = message.headers.get(ATTEMPT_HEADER).and_then(|text| text.parse().ok()).unwrap_or(0);
-    Outgoing { message: message.clone(), delay: Duration::ZERO, attempt }
 }
 
 fn settlement(claimed: &Claimed, error: Option<Arc<str>>, now: Timestamp) -> Settlement {

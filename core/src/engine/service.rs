@@ -3,12 +3,13 @@
 //! time they like and nothing else in the engine ever sleeps.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
 use futures_util::future::select_all;
 use jiff::Timestamp;
-use tokio::sync::watch;
+use tokio::sync::Notify;
 
 use crate::clock::{Clock, add, next_tick};
 use crate::error::Result;
@@ -111,27 +112,38 @@ pub(crate) fn backoff(failures: u32) -> Duration {
 /// The signal that ends every loop of a process.
 #[derive(Clone, Debug)]
 pub(crate) struct Stop {
-    signal: Arc<watch::Sender<bool>>,
+    signal: Arc<Signal>,
+}
+
+#[derive(Debug, Default)]
+struct Signal {
+    given: AtomicBool,
+    waiting: Notify,
 }
 
 impl Stop {
     pub(crate) fn new() -> Self {
-        Self { signal: Arc::new(watch::Sender::new(false)) }
+        Self { signal: Arc::default() }
     }
 
     /// Gives the signal.
     pub(crate) fn request(&self) {
-        self.signal.send_replace(true);
+        self.signal.given.store(true, Ordering::Release);
+        self.signal.waiting.notify_waiters();
     }
 
     pub(crate) fn is_requested(&self) -> bool {
-        *self.signal.borrow()
+        self.signal.given.load(Ordering::Acquire)
     }
 
     /// Waits for the signal. Cancel-safe.
     pub(crate) async fn requested(&self) {
-        // Cannot fail: the sender lives in `self`.
-        let _ = self.signal.subscribe().wait_for(|requested| *requested).await;
+        let mut waiting = std::pin::pin!(self.signal.waiting.notified());
+        // In line before the look, so that a signal between the two is heard.
+        waiting.as_mut().enable();
+        if !self.is_requested() {
+            waiting.await;
+        }
     }
 }
 

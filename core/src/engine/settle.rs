@@ -1,6 +1,8 @@
 //! Settling: what a report leads to, written down. Lease receipts go to their storage in batches,
-//! each verdict with its execution in one step; broker deliveries are acknowledged, put back, held in
-//! the storage, or rejected. Settling has its own patience and never uses the attempt's cancellation.
+//! each verdict with its execution in one step; broker deliveries are settled one by one in
+//! `broker.rs`. Settling has its own patience and never uses the attempt's cancellation.
+
+mod broker;
 
 use std::sync::Arc;
 
@@ -8,19 +10,19 @@ use jiff::Timestamp;
 use tokio::sync::mpsc;
 use tokio::sync::mpsc::error::TrySendError;
 
+use broker::Broker;
+pub(crate) use broker::{SubscribedTo, unpack};
+
 use super::attempt::due_at;
 use super::in_flight::Entered;
 use super::{Process, backoff};
 use crate::clock::{Clock, add, between};
-use crate::error::Result;
 use crate::event::Event;
 use crate::handler::Context;
-use crate::model::{
-    Ending, Execution, Message, MessageRecord, Queue, Recording, State, Terms, TransportName,
-};
-use crate::policy::{Case, Hold, Judged, Means, Report, Verdict, cannot_wait, hold, judge};
-use crate::storage::{BrokerRecord, Entry, Settled, Settlement, Storage};
-use crate::transport::{Acknowledge, Delivery, LeaseReceipt, Receipt};
+use crate::model::{Ending, Execution, Recording, Terms};
+use crate::policy::{Case, Judged, Report, Verdict, judge};
+use crate::storage::{Settled, Settlement, Storage};
+use crate::transport::{Delivery, LeaseReceipt, Receipt};
 
 /// The most settlements in one call of a storage.
 const BATCH_MAX: usize = 256;
@@ -40,7 +42,7 @@ pub(crate) struct Started {
 pub(crate) struct Settler {
     process: Arc<Process>,
     backlog: mpsc::Sender<Waiting>,
-    transport: Option<TransportName>,
+    subscribed: Option<Arc<SubscribedTo>>,
 }
 
 /// A settlement on its way to its storage.
@@ -56,12 +58,12 @@ impl Settler {
     pub(crate) fn new(process: Arc<Process>) -> (Self, impl Future<Output = ()> + Send + 'static) {
         let (backlog, waiting) = mpsc::channel(BACKLOG_MAX);
         let writer = write(process.clone(), waiting);
-        (Self { process, backlog, transport: None }, writer)
+        (Self { process, backlog, subscribed: None }, writer)
     }
 
-    /// The same for deliveries of a transport.
-    pub(crate) fn of(&self, transport: TransportName) -> Self {
-        Self { transport: Some(transport), ..self.clone() }
+    /// The same for the deliveries of a subscription.
+    pub(crate) fn of(&self, subscribed: SubscribedTo) -> Self {
+        Self { subscribed: Some(Arc::new(subscribed)), ..self.clone() }
     }
 
     /// Settles one attempt. Waits only when the backlog is full.
@@ -85,7 +87,7 @@ impl Settler {
             }
             Receipt::Broker(receipt) => {
                 let message = delivery.message;
-                let broker = Broker { process: &self.process, transport: self.transport.as_ref(), message };
+                let broker = Broker { process: &self.process, subscribed: self.subscribed.as_deref(), message };
                 // Boxed, so that attempts without a broker do not carry the space for it.
                 let settled = Box::pin(broker.settle(receipt, &judged, execution, now)).await;
                 if let Err(error) = settled {
@@ -243,72 +245,3 @@ fn applied(process: &Process, waiting: &Waiting) {
 fn lost(process: &Process, context: &Context) {
     process.events.emit(Event::LeaseLost { message: context.message_id(), topic: context.topic().clone() });
 }
-
-/// Settles a delivery of a broker.
-struct Broker<'a> {
-    process: &'a Process,
-    transport: Option<&'a TransportName>,
-    message: Arc<Message>,
-}
-
-impl Broker<'_> {
-    async fn settle(&self, receipt: Box<dyn Acknowledge>, judged: &Judged, execution: Arc<Execution>, now: Timestamp) -> Result<()> {
-        match &judged.verdict {
-            Verdict::Done | Verdict::Cancelled => {
-                self.record(execution, None, now).await?;
-                receipt.ack().await
-            }
-            Verdict::Again { due_at, attempt, .. } => {
-                self.record(execution, None, now).await?;
-                self.again(receipt, *due_at, *attempt, now).await
-            }
-            Verdict::Dead { reason, error } => {
-                let mut letter = MessageRecord::new(self.message.clone());
-                letter.state = State::Dead;
-                letter.attempt = execution.attempt;
-                letter.dead = Some(*reason);
-                letter.error.clone_from(error);
-                letter.ended_at = Some(now);
-                self.record(execution, Some(Box::new(letter)), now).await?;
-                self.process.events.emit(Event::MessageDead {
-                    message: self.message.id,
-                    topic: self.message.topic.clone(),
-                    reason: *reason,
-                    error: error.clone(),
-                });
-                receipt.reject(reason.as_str()).await
-            }
-        }
-    }
-
-    async fn record(&self, execution: Arc<Execution>, dead: Option<Box<MessageRecord>>, now: Timestamp) -> Result<()> {
-        self.process.storage.record(vec![BrokerRecord { execution, dead }], now).await
-    }
-
-    /// Puts it back by the broker where that reaches, else stores it first and acknowledges then.
-    async fn again(&self, receipt: Box<dyn Acknowledge>, due_at: Timestamp, attempt: u32, now: Timestamp) -> Result<()> {
-        let Some((name, transport)) =
-            self.transport.and_then(|name| self.process.transports.get_key_value(name))
-        else {
-            return receipt.requeue(between(now, due_at)).await;
-        };
-        let (wanted, native) = (between(now, due_at), transport.capabilities().requeue_delay);
-        match hold(wanted, Means { native, storage: self.process.holds, prefer_storage: false }) {
-            Hold::Send => receipt.requeue(std::time::Duration::ZERO).await,
-            Hold::SendDelayed(delay) => receipt.requeue(delay).await,
-            Hold::Keep(_) => {
-                let mut held = (*self.message).clone();
-                held.queue = Queue::of_relay(name);
-                held.due_at = due_at;
-                held.headers.insert(ATTEMPT_HEADER, attempt.to_string())?;
-                self.process.storage.enqueue(vec![Entry { message: Arc::new(held), replace: true }], now).await?;
-                self.process.events.emit(Event::MessageHeld { message: self.message.id, transport: name.clone(), due_at });
-                receipt.ack().await
-            }
-            Hold::Refuse => Err(cannot_wait(self.message.id, wanted, native)),
-        }
-    }
-}
-
-/// Carries the attempts spent across a hold, for transports that do not count themselves.
-pub(crate) const ATTEMPT_HEADER: &str = "punctual-attempt";

@@ -51,6 +51,11 @@ impl Headers {
         Ok(())
     }
 
+    /// Takes a header away.
+    pub fn remove(&mut self, name: &str) -> Option<String> {
+        self.0.remove(name)
+    }
+
     /// The value of a header.
     pub fn get(&self, name: &str) -> Option<&str> {
         self.0.get(name).map(String::as_str)

@@ -10,7 +10,7 @@ use crate::client::{Admin, Jobs, Publisher};
 use crate::clock::{Clock, add, within};
 use crate::engine::{
     Pace, Process, Pruner, Pulse, QueueWorker, Reconciler, Relay, Rescuer, Scheduler, Service, Settler,
-    Stop, SubscriptionWorker, goodbye, run,
+    Stop, SubscribedTo, SubscriptionWorker, goodbye, run,
 };
 use crate::error::{Error, Result};
 use crate::event::{Event, Events};
@@ -36,7 +36,7 @@ pub(super) struct Subscribed {
 
 /// A subscription that receives.
 struct Consuming {
-    transport: TransportName,
+    from: SubscribedTo,
     name: String,
     consumer: Box<dyn Consumer>,
 }
@@ -149,8 +149,8 @@ impl Punctual {
                 self.spawn(&mut tasks, worker, wakeups);
             }
             let concurrency = process.options.concurrency;
-            for Consuming { transport, name, consumer } in consumers {
-                let settler = settler.of(transport);
+            for Consuming { from, name, consumer } in consumers {
+                let settler = settler.of(from);
                 tasks.spawn(SubscriptionWorker::new(process.clone(), settler, consumer, name, concurrency).run());
             }
         }
@@ -168,7 +168,8 @@ impl Punctual {
                 return Err(Error::internal(format!("the transport {transport:?} vanished after build")));
             };
             let consumer = carrier.subscribe(subscription.clone()).await?;
-            consumers.push(Consuming { transport: transport.clone(), name, consumer });
+            let from = SubscribedTo { transport: transport.clone(), group: subscription.group.clone() };
+            consumers.push(Consuming { from, name, consumer });
         }
         Ok(consumers)
     }

@@ -88,6 +88,7 @@ impl Fixture {
             message: Arc::new(message),
             delay,
             attempt: 0,
+            group: None,
         };
         self.transport
             .publish(vec![outgoing], self.clock.now())

@@ -1,0 +1,141 @@
+//! Settling what a broker delivered: acknowledge, put back, keep in the storage, or reject. A message
+//! that is kept is stored first and acknowledged then, so that a crash between the two repeats it and
+//! never loses it; when it is due, the relay sends it back to the one group it came from.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::Timestamp;
+
+use crate::clock::{Clock, add, between};
+use crate::engine::{Process, backoff};
+use crate::error::{Error, Result};
+use crate::event::Event;
+use crate::model::{Execution, Message, MessageRecord, Queue, State, TransportName};
+use crate::policy::{Hold, Judged, Means, Verdict, cannot_wait, hold};
+use crate::storage::{BrokerRecord, Enqueued, Entry};
+use crate::transport::{Acknowledge, Outgoing};
+
+/// Settles a delivery of a broker.
+pub(super) struct Broker<'a> {
+    pub(super) process: &'a Process,
+    pub(super) subscribed: Option<&'a SubscribedTo>,
+    pub(super) message: Arc<Message>,
+}
+
+/// Where a delivery came from, so that it can go back there and nowhere else.
+pub(crate) struct SubscribedTo {
+    pub(crate) transport: TransportName,
+    pub(crate) group: String,
+}
+
+impl Broker<'_> {
+    pub(super) async fn settle(
+        &self,
+        receipt: Box<dyn Acknowledge>,
+        judged: &Judged,
+        execution: Arc<Execution>,
+        now: Timestamp,
+    ) -> Result<()> {
+        match &judged.verdict {
+            Verdict::Done | Verdict::Cancelled => {
+                self.record(execution, None, now).await?;
+                receipt.ack().await
+            }
+            Verdict::Again { due_at, attempt, .. } => {
+                self.record(execution, None, now).await?;
+                self.again(receipt, *due_at, *attempt, now).await
+            }
+            Verdict::Dead { reason, error } => {
+                let mut letter = MessageRecord::new(self.message.clone());
+                letter.state = State::Dead;
+                letter.attempt = execution.attempt;
+                letter.dead = Some(*reason);
+                letter.error.clone_from(error);
+                letter.ended_at = Some(now);
+                self.record(execution, Some(Box::new(letter)), now).await?;
+                self.process.events.emit(Event::MessageDead {
+                    message: self.message.id,
+                    topic: self.message.topic.clone(),
+                    reason: *reason,
+                    error: error.clone(),
+                });
+                receipt.reject(reason.as_str()).await
+            }
+        }
+    }
+
+    async fn record(&self, execution: Arc<Execution>, dead: Option<Box<MessageRecord>>, now: Timestamp) -> Result<()> {
+        self.process.storage.record(vec![BrokerRecord { execution, dead }], now).await
+    }
+
+    /// Puts it back by the broker where that reaches, else stores it first and acknowledges then.
+    async fn again(&self, receipt: Box<dyn Acknowledge>, due_at: Timestamp, attempt: u32, now: Timestamp) -> Result<()> {
+        let from = self.subscribed.and_then(|from| Some((from, self.process.transports.get(&from.transport)?)));
+        let Some((from, transport)) = from else {
+            return receipt.requeue(between(now, due_at)).await;
+        };
+        let (wanted, native) = (between(now, due_at), transport.capabilities().requeue_delay);
+        match hold(wanted, Means { native, storage: self.process.holds, prefer_storage: false }) {
+            Hold::Send => receipt.requeue(Duration::ZERO).await,
+            Hold::SendDelayed(delay) => receipt.requeue(delay).await,
+            Hold::Keep(_) => {
+                self.keep(packed(&self.message, from, due_at, attempt)?).await?;
+                let (message, transport) = (self.message.id, from.transport.clone());
+                self.process.events.emit(Event::MessageHeld { message, transport, due_at });
+                receipt.ack().await
+            }
+            Hold::Refuse => Err(cannot_wait(self.message.id, wanted, native)),
+        }
+    }
+
+    /// Stores a held message; `Ok` only when it is there, because the broker's copy goes next.
+    ///
+    /// The relay may still be settling the copy it has just published under the same id. That takes a
+    /// moment, and until then the storage answers "duplicate" although nothing will be left of it.
+    async fn keep(&self, held: Message) -> Result<()> {
+        let entry = Entry { message: Arc::new(held), replace: true };
+        let give_up_at = add(self.process.now(), self.process.options.settle_patience);
+        let mut tries = 0;
+        loop {
+            let now = self.process.now();
+            let answers = self.process.storage.enqueue(vec![entry.clone()], now).await?;
+            let Some(Enqueued::Duplicate(twin)) = answers.first() else { return Ok(()) };
+            let stored = self.process.inspect.message(*twin).await?;
+            if stored.is_some_and(|stored| stored.state == State::Pending) {
+                return Ok(());
+            }
+            if now >= give_up_at {
+                return Err(Error::conflict("the message is still being relayed").with("message", self.message.id));
+            }
+            tries += 1;
+            self.process.clock.sleep_until(add(now, backoff(tries))).await;
+        }
+    }
+}
+
+/// Carries the attempts spent while a message is kept.
+const ATTEMPT_HEADER: &str = "punctual-attempt";
+/// Carries the group a kept message goes back to.
+const GROUP_HEADER: &str = "punctual-group";
+
+/// A message as it waits in the storage for the relay: with what the transport would forget.
+fn packed(message: &Message, from: &SubscribedTo, due_at: Timestamp, attempt: u32) -> Result<Message> {
+    let mut packed = message.clone();
+    packed.queue = Queue::of_relay(&from.transport);
+    packed.due_at = due_at;
+    packed.headers.insert(ATTEMPT_HEADER, attempt.to_string())?;
+    packed.headers.insert(GROUP_HEADER, &*from.group)?;
+    Ok(packed)
+}
+
+/// A message as it leaves: what was packed moves from the headers to the envelope.
+pub(crate) fn unpack(message: &Arc<Message>) -> Outgoing {
+    let mut outgoing = Outgoing { message: message.clone(), delay: Duration::ZERO, attempt: 0, group: None };
+    if message.headers.get(ATTEMPT_HEADER).is_some() {
+        let headers = &mut Arc::make_mut(&mut outgoing.message).headers;
+        outgoing.attempt = headers.remove(ATTEMPT_HEADER).and_then(|text| text.parse().ok()).unwrap_or(0);
+        outgoing.group = headers.remove(GROUP_HEADER);
+    }
+    outgoing
+}
