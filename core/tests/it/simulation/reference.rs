@@ -7,7 +7,7 @@ use std::time::Duration;
 use punctual::Overlap;
 use punctual::clock::between;
 use punctual::jiff::{SignedDuration, Timestamp};
-use punctual::model::{JobRecord, SkipReason};
+use punctual::model::{JobRecord, Retirement, SkipReason};
 use punctual::policy::MisfirePolicy;
 use punctual::schedule::Schedule;
 
@@ -55,7 +55,7 @@ const LISTED_MAX: usize = 100;
 pub(crate) fn decide(known: &Known<'_>) -> (Fate, usize) {
     let Known { record, now, .. } = known;
     let schedule = &record.job.schedule;
-    let all = listed(schedule, record.cursor.unwrap_or(*now), *now);
+    let all = record.cursor.map_or_else(Vec::new, |cursor| listed(schedule, cursor, *now));
     let fate = match record.paused {
         Some(_) => resumed(record, &all, *now),
         None => fired(known, &all),
@@ -74,20 +74,22 @@ fn listed(schedule: &Schedule, cursor: Timestamp, now: Timestamp) -> Vec<Timesta
     all
 }
 
-/// A pause that ran out: nothing runs, a one-time job keeps its instant.
+/// A pause that ends: nothing runs, a one-time job keeps its instant.
 fn resumed(record: &JobRecord, all: &[Timestamp], now: Timestamp) -> Fate {
-    if record.job.schedule.as_once().is_some() {
-        return Fate { cursor: record.cursor, last_nominal: record.last_nominal, runs: record.runs, ..Fate::default() };
-    }
-    let cursor = after_all(record, now);
+    let runs = record.runs;
+    let (cursor, all) = match record.job.schedule.as_once() {
+        Some(_) => (record.cursor, &[][..]),
+        None => (after_all(record, now), all),
+    };
     let skipped = match (all.first(), all.last()) {
         (Some(first), Some(last)) => {
             vec![SkippedOne { first: *first, last: *last, count: all.len() as u64, reason: SkipReason::Paused }]
         }
         _ => Vec::new(),
     };
-    let (runs, finished) = (record.runs, cursor.is_none());
-    Fate { skipped, cursor, last_nominal: record.last_nominal, runs, finished, ..Fate::default() }
+    let last_nominal = all.last().copied().or(record.last_nominal);
+    let finished = record.retired == Some(Retirement::Finished) || (cursor.is_none() && record.retired.is_none());
+    Fate { skipped, cursor, last_nominal, runs, finished, ..Fate::default() }
 }
 
 /// The next occurrence that nobody has decided about, whatever the clock says.

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use punctual::jiff::Timestamp;
 use punctual::{ManualClock, MemoryStorage};
-use tokio::sync::watch;
+use tokio::sync::Notify;
 
 use super::faults::{Fault, Faults};
 use super::ledger::Ledger;
@@ -23,7 +23,7 @@ pub(crate) struct Shared {
     trace: Option<Mutex<Trace>>,
     outage_until: Mutex<Timestamp>,
     activity: AtomicU64,
-    peace: watch::Sender<bool>,
+    peace: Notify,
 }
 
 /// The story as text, and its hash.
@@ -50,7 +50,7 @@ impl Shared {
             trace: traced.then(Mutex::default),
             outage_until: Mutex::new(start),
             activity: AtomicU64::new(0),
-            peace: watch::Sender::new(false),
+            peace: Notify::new(),
         })
     }
 
@@ -91,17 +91,18 @@ impl Shared {
     /// The end begins: nothing goes wrong any more, and handlers finish.
     pub(crate) fn make_peace(&self) {
         self.faults.stop();
-        self.peace.send_replace(true);
+        self.peace.notify_waiters();
     }
 
     pub(crate) fn at_peace(&self) -> bool {
-        *self.peace.borrow()
+        self.faults.have_stopped()
     }
 
     /// Waits for the end to begin.
     pub(crate) async fn peace(&self) {
-        // Cannot fail: the sender lives in `self`.
-        let _ = self.peace.subscribe().wait_for(|peace| *peace).await;
+        if !self.at_peace() {
+            self.peace.notified().await;
+        }
     }
 
     /// Writes a line of the story; costs nothing unless the story is wanted.

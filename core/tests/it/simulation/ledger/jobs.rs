@@ -99,9 +99,10 @@ impl Ledger {
         let FiredJob { firing, now, .. } = fired;
         let name = &firing.job;
         let alive = self.seen_alive.get(&(fired.process, name.clone())).copied().unwrap_or(0);
-        self.must(before.retired.is_none(), "a retired job fires nothing", || format!("{name}"));
-        let pause_over = before.paused.as_ref().is_none_or(|pause| pause.until.is_some_and(|until| until <= *now));
-        self.must(pause_over, "a paused job fires nothing", || format!("{name} at {now}: {:?}", before.paused));
+        let (paused, retired) = (before.paused.is_some(), before.retired.is_some());
+        let none = firing.messages.is_empty();
+        self.must(paused || !retired, "a retired job fires nothing", || format!("{name}"));
+        self.must(none || !paused, "a paused job fires nothing", || format!("{name} at {now}: {:?}", before.paused));
         let known = Known { record: before, alive, threshold_default: fired.threshold_default, now: *now };
         let (expected, about) = decide(&known);
         let found = found(before, firing);
