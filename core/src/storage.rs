@@ -103,6 +103,11 @@ pub trait Storage: Send + Sync + 'static {
 
     /// The storage's own time, used to correct ours and to judge leases.
     async fn time(&self) -> Result<Timestamp>;
+
+    /// Whether what it has accepted survives the end of the process.
+    fn is_durable(&self) -> bool {
+        true
+    }
 }
 
 /// A message on its way into the storage.

@@ -195,6 +195,10 @@ impl Storage for MemoryStorage {
         self.act(|memory| memory.wakeup(line))
     }
 
+    fn is_durable(&self) -> bool {
+        false
+    }
+
     async fn time(&self) -> Result<Timestamp> {
         Ok(self.clock.now())
     }

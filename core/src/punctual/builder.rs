@@ -20,7 +20,7 @@ use crate::middleware::Middleware;
 use crate::model::{IdSource, Ids, Job, JobName, Origin, ProcessId, Queue, Terms, Topic, TransportName};
 use crate::policy::{Declaration, configured_schedule};
 use crate::storage::Storage;
-use crate::transport::{Subscription, Transport};
+use crate::transport::{Delay, Subscription, Transport};
 
 /// Puts a process together. Mistakes are reported by [`Builder::build`], each by name.
 #[must_use = "nothing happens until it is built and started"]
@@ -32,6 +32,7 @@ pub struct Builder {
     events: Arc<Events>,
     stores: Option<(Arc<dyn Storage>, Arc<dyn Inspect>)>,
     holds: bool,
+    volatile_delays: bool,
     transports: Vec<(String, Arc<dyn Transport>)>,
     handlers: Vec<(String, Arc<dyn AnyHandler>, Terms)>,
     subscriptions: Vec<(String, String, String)>,
@@ -52,6 +53,7 @@ impl Default for Builder {
             events: Arc::default(),
             stores: None,
             holds: true,
+            volatile_delays: false,
             transports: Vec::new(),
             handlers: Vec::new(),
             subscriptions: Vec::new(),
@@ -82,6 +84,13 @@ impl Builder {
     /// Where messages and jobs are remembered. The default is memory.
     pub fn storage<S: Storage + Inspect>(mut self, storage: Arc<S>) -> Self {
         self.stores = Some((storage.clone(), storage));
+        self
+    }
+
+    /// Accepts that delays under a durable transport are kept in a storage that is not: they are lost
+    /// when the process ends. Without this, `build` refuses the combination.
+    pub fn allow_volatile_delays(mut self) -> Self {
+        self.volatile_delays = true;
         self
     }
 
@@ -197,6 +206,9 @@ impl Builder {
             let memory = Arc::new(MemoryStorage::new(self.clock.clone()));
             (memory.clone(), memory)
         });
+        if self.holds && !self.volatile_delays {
+            check_delays(&*storage, &transports)?;
+        }
         let storages = distinct(&storage, &transports);
         let now = self.clock.now();
         let process = Arc::new(Process {
@@ -231,6 +243,23 @@ fn named_transports(given: Vec<(String, Arc<dyn Transport>)>) -> Result<BTreeMap
         }
     }
     Ok(transports)
+}
+
+/// Refuses to keep a durable transport's delays where a restart forgets them.
+fn check_delays(
+    storage: &dyn Storage,
+    transports: &BTreeMap<TransportName, Arc<dyn Transport>>,
+) -> Result<()> {
+    let forgetful = transports.iter().find(|(_, transport)| {
+        let can = transport.capabilities();
+        can.durable && (can.publish_delay != Delay::Any || can.requeue_delay != Delay::Any)
+    });
+    match forgetful {
+        Some((name, _)) if !storage.is_durable() => Err(Error::invalid(format!(
+            "the transport {name:?} is durable, but delays it cannot do itself would be kept in memory and lost with the process; give the builder a durable storage, or say allow_volatile_delays()"
+        ))),
+        _ => Ok(()),
+    }
 }
 
 /// Our own storage, then those behind transports, each once.

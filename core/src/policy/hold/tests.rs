@@ -1,3 +1,5 @@
+//! When a transport waits, when the storage does, and when nobody can.
+
 use jiff::Timestamp;
 use uuid::Uuid;
 

@@ -1,3 +1,5 @@
+//! The settings: thresholds, names and their aliases, what is refused.
+
 use super::*;
 
 const MINUTE: Duration = Duration::from_mins(1);

@@ -1,3 +1,5 @@
+//! Each overlap policy against each number of runs alive.
+
 use jiff::Timestamp;
 use proptest::prelude::*;
 

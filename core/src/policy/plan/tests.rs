@@ -1,3 +1,5 @@
+//! The misfire decision: tables for each policy, boundaries, and a reference that lists every occurrence.
+
 use super::*;
 use crate::policy::THRESHOLD_DEFAULT;
 

@@ -1,3 +1,5 @@
+//! The four cases, the layers, deployments side by side, and what an operator keeps.
+
 use std::time::Duration;
 
 use super::*;

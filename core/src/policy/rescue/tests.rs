@@ -1,3 +1,5 @@
+//! What the loss of a process means, by terms and crash budget.
+
 use super::*;
 use crate::model::{StateChange, Terms};
 use crate::policy::Retry;

@@ -1,3 +1,5 @@
+//! The tables of the three back-offs, their bounds and their jitter.
+
 use proptest::prelude::*;
 use uuid::Uuid;
 

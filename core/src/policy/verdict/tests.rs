@@ -1,3 +1,5 @@
+//! Every report against the attempts that are left.
+
 use proptest::prelude::*;
 use uuid::Uuid;
 
