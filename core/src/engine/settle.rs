@@ -87,7 +87,8 @@ impl Settler {
             }
             Receipt::Broker(receipt) => {
                 let message = delivery.message;
-                let broker = Broker { process: &self.process, subscribed: self.subscribed.as_deref(), message };
+                let subscribed = self.subscribed.as_deref();
+                let broker = Broker { process: &self.process, subscribed, message, recorded };
                 // Boxed, so that attempts without a broker do not carry the space for it.
                 let settled = Box::pin(broker.settle(receipt, &judged, execution, now)).await;
                 if let Err(error) = settled {

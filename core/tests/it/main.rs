@@ -1,7 +1,9 @@
 //! One test binary for everything that needs more than one module.
 
 mod acting;
+mod broker;
 mod correlation;
+mod deliveries;
 mod faulty;
 mod generated;
 mod harness;
@@ -20,4 +22,5 @@ mod steering;
 mod storage;
 mod timeouts;
 mod transport;
+mod transports;
 mod walk;

@@ -12,21 +12,31 @@ use crate::engine::{Process, backoff};
 use crate::error::{Error, Result};
 use crate::event::Event;
 use crate::model::{Execution, Message, MessageRecord, Queue, State, TransportName};
-use crate::policy::{Hold, Judged, Means, Verdict, cannot_wait, hold};
+use crate::policy::{Hold, Judged, Means, Verdict, Why, cannot_wait, hold};
 use crate::storage::{BrokerRecord, Enqueued, Entry};
-use crate::transport::{Acknowledge, Outgoing};
+use crate::transport::{Acknowledge, AttemptCount, Outgoing, Transport};
 
 /// Settles a delivery of a broker.
 pub(super) struct Broker<'a> {
     pub(super) process: &'a Process,
     pub(super) subscribed: Option<&'a SubscribedTo>,
     pub(super) message: Arc<Message>,
+    /// Whether the attempt is kept as history; a dead letter always is.
+    pub(super) recorded: bool,
 }
 
 /// Where a delivery came from, so that it can go back there and nowhere else.
 pub(crate) struct SubscribedTo {
     pub(crate) transport: TransportName,
     pub(crate) group: String,
+}
+
+/// A message on its way back: when it is due, with how many attempts spent, and whether the broker may
+/// put it back by itself.
+struct Return {
+    due_at: Timestamp,
+    attempt: u32,
+    native: bool,
 }
 
 impl Broker<'_> {
@@ -42,9 +52,13 @@ impl Broker<'_> {
                 self.record(execution, None, now).await?;
                 receipt.ack().await
             }
-            Verdict::Again { due_at, attempt, .. } => {
+            Verdict::Again { due_at, attempt, why, .. } => {
+                // A native requeue counts one more attempt where the broker counts, and forgets the
+                // number where it does not; what a shutdown gives back must not go anywhere else.
+                let counts = *attempt == execution.attempt && self.is_counted();
+                let native = counts || *why == Why::Release || !self.process.holds;
                 self.record(execution, None, now).await?;
-                self.again(receipt, *due_at, *attempt, now).await
+                self.again(receipt, Return { due_at: *due_at, attempt: *attempt, native }, now).await
             }
             Verdict::Dead { reason, error } => {
                 let mut letter = MessageRecord::new(self.message.clone());
@@ -66,27 +80,40 @@ impl Broker<'_> {
     }
 
     async fn record(&self, execution: Arc<Execution>, dead: Option<Box<MessageRecord>>, now: Timestamp) -> Result<()> {
+        if !self.recorded && dead.is_none() {
+            return Ok(());
+        }
         self.process.storage.record(vec![BrokerRecord { execution, dead }], now).await
     }
 
     /// Puts it back by the broker where that reaches, else stores it first and acknowledges then.
-    async fn again(&self, receipt: Box<dyn Acknowledge>, due_at: Timestamp, attempt: u32, now: Timestamp) -> Result<()> {
-        let from = self.subscribed.and_then(|from| Some((from, self.process.transports.get(&from.transport)?)));
-        let Some((from, transport)) = from else {
+    async fn again(&self, receipt: Box<dyn Acknowledge>, back: Return, now: Timestamp) -> Result<()> {
+        let Return { due_at, attempt, native: natively } = back;
+        let Some((from, transport)) = self.from() else {
             return receipt.requeue(between(now, due_at)).await;
         };
         let (wanted, native) = (between(now, due_at), transport.capabilities().requeue_delay);
         match hold(wanted, Means { native, storage: self.process.holds, prefer_storage: false }) {
-            Hold::Send => receipt.requeue(Duration::ZERO).await,
-            Hold::SendDelayed(delay) => receipt.requeue(delay).await,
-            Hold::Keep(_) => {
+            Hold::Refuse => Err(cannot_wait(self.message.id, wanted, native)),
+            Hold::Send if natively => receipt.requeue(Duration::ZERO).await,
+            Hold::SendDelayed(delay) if natively => receipt.requeue(delay).await,
+            _ => {
                 self.keep(packed(&self.message, from, due_at, attempt)?).await?;
                 let (message, transport) = (self.message.id, from.transport.clone());
                 self.process.events.emit(Event::MessageHeld { message, transport, due_at });
                 receipt.ack().await
             }
-            Hold::Refuse => Err(cannot_wait(self.message.id, wanted, native)),
         }
+    }
+
+    /// Where it came from, and by what.
+    fn from(&self) -> Option<(&SubscribedTo, &Arc<dyn Transport>)> {
+        let from = self.subscribed?;
+        Some((from, self.process.transports.get(&from.transport)?))
+    }
+
+    fn is_counted(&self) -> bool {
+        self.from().is_some_and(|(_, transport)| transport.capabilities().attempts == AttemptCount::Counted)
     }
 
     /// Stores a held message; `Ok` only when it is there, because the broker's copy goes next.

@@ -1,0 +1,315 @@
+//! A broker in memory that writes down how every delivery is settled. By itself it can neither
+//! delay nor count, like the plainest of brokers; a test may give it either.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use punctual::jiff::{SignedDuration, Timestamp};
+use punctual::model::{Message, Topic};
+use punctual::transport::{
+    Acknowledge, AcknowledgeMode, AttemptCount, Capabilities, Consumer, Delay, Delivery, Ordering,
+    Outgoing, Receipt, Subscription,
+};
+use punctual::{Error, ManualClock, Result, Transport};
+use tokio::sync::Notify;
+
+use crate::acting::Gate;
+use crate::harness::Log;
+
+pub(crate) struct Broker {
+    desk: Arc<Desk>,
+    capabilities: Capabilities,
+}
+
+/// What the broker and everything it hands out share.
+struct Desk {
+    clock: Arc<ManualClock>,
+    counts: bool,
+    groups: Mutex<Vec<String>>,
+    waiting: Mutex<Vec<Waiting>>,
+    arrived: Notify,
+    story: Log,
+    unsettled: Mutex<usize>,
+    down: Mutex<Option<String>>,
+    confirming: Mutex<Option<Gate>>,
+}
+
+#[derive(Clone)]
+struct Waiting {
+    message: Arc<Message>,
+    group: String,
+    attempt: u32,
+    due_at: Timestamp,
+    poison: Option<String>,
+}
+
+/// No delay, nobody counts.
+pub(crate) const PLAIN: Capabilities = Capabilities {
+    publish_delay: Delay::None,
+    requeue_delay: Delay::None,
+    dead_letter: true,
+    ordering: Ordering::Total,
+    fan_out: false,
+    attempts: AttemptCount::None,
+    acknowledge: AcknowledgeMode::Single,
+    durable: false,
+    payload_max: None,
+};
+
+impl Broker {
+    /// A broker with the one group "office".
+    pub(crate) fn new(clock: &Arc<ManualClock>, capabilities: Capabilities) -> Arc<Self> {
+        Self::with_groups(clock, capabilities, vec!["office".to_owned()])
+    }
+
+    /// A broker that gives each of these groups its own copy.
+    pub(crate) fn with_groups(
+        clock: &Arc<ManualClock>,
+        capabilities: Capabilities,
+        groups: Vec<String>,
+    ) -> Arc<Self> {
+        let desk = Desk {
+            clock: clock.clone(),
+            counts: capabilities.attempts == AttemptCount::Counted,
+            groups: Mutex::new(groups),
+            waiting: Mutex::default(),
+            arrived: Notify::new(),
+            story: Log::default(),
+            unsettled: Mutex::default(),
+            down: Mutex::default(),
+            confirming: Mutex::default(),
+        };
+        Arc::new(Self {
+            desk: Arc::new(desk),
+            capabilities,
+        })
+    }
+
+    /// How deliveries were settled, in order.
+    pub(crate) fn story(&self) -> Vec<String> {
+        self.desk.story.lines()
+    }
+
+    /// How many messages lie here and wait.
+    pub(crate) fn waiting(&self) -> usize {
+        self.desk.waiting.lock().unwrap().len()
+    }
+
+    /// How many deliveries are out and not settled.
+    pub(crate) fn unsettled(&self) -> usize {
+        *self.desk.unsettled.lock().unwrap()
+    }
+
+    /// Refuses to take messages of a topic, and to subscribe to it.
+    pub(crate) fn refuse(&self, topic: Option<&str>) {
+        *self.desk.down.lock().unwrap() = topic.map(str::to_owned);
+    }
+
+    /// Takes messages at once, but confirms them only when the gate opens.
+    pub(crate) fn confirm_at(&self, gate: &Gate) {
+        *self.desk.confirming.lock().unwrap() = Some(gate.clone());
+    }
+
+    /// Lets something unreadable arrive.
+    pub(crate) fn garble(&self, message: Arc<Message>) {
+        let due_at = self.desk.clock.now();
+        let poison = Some("not one of our envelopes".to_owned());
+        self.desk.put(Waiting {
+            message,
+            group: "office".to_owned(),
+            attempt: 1,
+            due_at,
+            poison,
+        });
+    }
+}
+
+impl Desk {
+    fn put(&self, waiting: Waiting) {
+        self.waiting.lock().unwrap().push(waiting);
+        self.arrived.notify_waiters();
+    }
+
+    fn check(&self, topic: &Topic) -> Result<()> {
+        match &*self.down.lock().unwrap() {
+            Some(down) if down == topic.as_str() => {
+                Err(Error::unavailable(format!("the broker refuses {topic}")))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Takes what is due for a topic, oldest first.
+    fn take(&self, topic: &Topic, group: &str, limit: usize) -> Vec<Waiting> {
+        let now = self.clock.now();
+        let mut waiting = self.waiting.lock().unwrap();
+        let mut taken = Vec::new();
+        waiting.retain(|one| {
+            let ours = one.message.topic == *topic && one.group == group;
+            let fits = ours && taken.len() < limit && one.due_at <= now;
+            if fits {
+                taken.push(one.clone());
+            }
+            !fits
+        });
+        *self.unsettled.lock().unwrap() += taken.len();
+        taken
+    }
+
+    fn next_due(&self) -> Timestamp {
+        let now = self.clock.now();
+        let waiting = self.waiting.lock().unwrap();
+        let later = waiting
+            .iter()
+            .map(|one| one.due_at)
+            .filter(|due_at| *due_at > now);
+        later.min().unwrap_or(Timestamp::MAX)
+    }
+}
+
+#[async_trait]
+impl Transport for Broker {
+    fn capabilities(&self) -> Capabilities {
+        self.capabilities
+    }
+
+    async fn publish(&self, batch: Vec<Outgoing>, now: Timestamp) -> Result<()> {
+        for outgoing in &batch {
+            self.desk.check(&outgoing.message.topic)?;
+            if !self.capabilities.publish_delay.reaches(outgoing.delay) {
+                return Err(Error::unsupported("this broker cannot delay"));
+            }
+        }
+        for outgoing in batch {
+            let Outgoing {
+                message,
+                delay,
+                attempt,
+                group,
+            } = outgoing;
+            let due_at = now + SignedDuration::try_from(delay).unwrap();
+            let known = self.desk.groups.lock().unwrap().clone();
+            for to in known
+                .into_iter()
+                .filter(|to| group.as_ref().is_none_or(|only| only == to))
+            {
+                self.desk.put(Waiting {
+                    message: message.clone(),
+                    group: to,
+                    attempt: attempt + 1,
+                    due_at,
+                    poison: None,
+                });
+            }
+        }
+        let gate = self.desk.confirming.lock().unwrap().clone();
+        if let Some(gate) = gate {
+            gate.pass().await;
+        }
+        Ok(())
+    }
+
+    async fn subscribe(&self, subscription: Subscription) -> Result<Box<dyn Consumer>> {
+        self.desk.check(&subscription.topic)?;
+        Ok(Box::new(Receiving {
+            desk: self.desk.clone(),
+            topic: subscription.topic,
+            group: subscription.group,
+        }))
+    }
+}
+
+struct Receiving {
+    desk: Arc<Desk>,
+    topic: Topic,
+    group: String,
+}
+
+#[async_trait]
+impl Consumer for Receiving {
+    async fn receive(&mut self, limit: usize) -> Result<Vec<Delivery>> {
+        loop {
+            let arrived = self.desk.arrived.notified();
+            let taken = self.desk.take(&self.topic, &self.group, limit);
+            if !taken.is_empty() {
+                return Ok(taken
+                    .into_iter()
+                    .map(|one| delivery(&self.desk, one))
+                    .collect());
+            }
+            tokio::select! {
+                () = arrived => {}
+                () = punctual::Clock::sleep_until(&*self.desk.clock, self.desk.next_due()) => {}
+            }
+        }
+    }
+
+    async fn close(&mut self, _until: Timestamp) -> Result<()> {
+        let unsettled = *self.desk.unsettled.lock().unwrap();
+        self.desk
+            .story
+            .push(format!("close with {unsettled} unsettled"));
+        Ok(())
+    }
+}
+
+fn delivery(desk: &Arc<Desk>, waiting: Waiting) -> Delivery {
+    Delivery {
+        message: waiting.message.clone(),
+        attempt: waiting.attempt,
+        poison: waiting.poison.clone(),
+        receipt: Receipt::Broker(Box::new(Stub {
+            desk: desk.clone(),
+            waiting: Some(waiting),
+        })),
+    }
+}
+
+/// The right to settle a delivery once. Dropped unsettled, the message comes again.
+struct Stub {
+    desk: Arc<Desk>,
+    waiting: Option<Waiting>,
+}
+
+impl Stub {
+    fn settle(&mut self, line: String) -> Waiting {
+        self.desk.story.push(line);
+        *self.desk.unsettled.lock().unwrap() -= 1;
+        self.waiting.take().expect("a delivery is settled once")
+    }
+
+    fn again(&mut self, line: String, delay: Duration) {
+        let mut waiting = self.settle(line);
+        waiting.attempt += u32::from(self.desk.counts);
+        waiting.due_at = self.desk.clock.now() + SignedDuration::try_from(delay).unwrap();
+        self.desk.put(waiting);
+    }
+}
+
+#[async_trait]
+impl Acknowledge for Stub {
+    async fn ack(mut self: Box<Self>) -> Result<()> {
+        self.settle("ack".to_owned());
+        Ok(())
+    }
+
+    async fn requeue(mut self: Box<Self>, delay: Duration) -> Result<()> {
+        self.again(format!("requeue {delay:?}"), delay);
+        Ok(())
+    }
+
+    async fn reject(mut self: Box<Self>, reason: &str) -> Result<()> {
+        self.settle(format!("reject {reason}"));
+        Ok(())
+    }
+}
+
+impl Drop for Stub {
+    fn drop(&mut self) {
+        if self.waiting.is_some() {
+            // A broker gives the others a moment before it delivers again.
+            self.again("redeliver".to_owned(), Duration::from_secs(1));
+        }
+    }
+}

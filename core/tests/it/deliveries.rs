@@ -1,0 +1,494 @@
+//! Deliveries: how what a handler says about a broker's message is carried out, whatever the broker
+//! can do by itself. Each delivery is settled once, and no message is lost on the way.
+
+use std::sync::Arc;
+
+use punctual::model::{DeadReason, Ending, Recording, State, Terms};
+use punctual::storage::Commanded;
+use punctual::transport::{AttemptCount, Capabilities, Delay};
+use punctual::{Builder, Context, Event, Inspect, Outcome, Retry};
+
+use crate::acting::{Gate, endings, failing, history, retrying, telling};
+use crate::broker::{Broker, PLAIN};
+use crate::faulty::Faulty;
+use crate::harness::{Bench, Log, seconds, world};
+
+/// A process that receives "mail" with these terms.
+async fn post(
+    capabilities: Capabilities,
+    build: impl FnOnce(Builder) -> Builder,
+) -> (Bench, Arc<Broker>) {
+    let world = world();
+    let broker = Broker::new(&world.0, capabilities);
+    let bench = Bench::start_in(world, |builder| {
+        build(
+            builder
+                .transport("post", broker.clone())
+                .subscribe("post", "mail", "office"),
+        )
+    })
+    .await;
+    (bench, broker)
+}
+
+fn failing_with(log: &Log, retry: Retry) -> impl FnOnce(Builder) -> Builder + use<'_> {
+    move |builder| builder.handler_with("mail", retrying(retry), failing::<String>(log))
+}
+
+// spec: D-1, D-16, D-26, D-27, D-28
+#[tokio::test]
+async fn a_plain_broker_s_message_waits_in_the_storage_and_dies_at_its_last_attempt() {
+    let log = Log::default();
+    let (bench, broker) = post(
+        PLAIN,
+        failing_with(&log, Retry::intervals([seconds(10), seconds(60)])),
+    )
+    .await;
+    let sent = bench
+        .punctual
+        .publisher()
+        .publish("mail", "x")
+        .via("post")
+        .await
+        .unwrap();
+    bench.advance(seconds(3_600)).await;
+    assert_eq!(
+        log.lines(),
+        [
+            "1 2026-03-02T07:00:00Z",
+            "2 2026-03-02T07:00:10Z",
+            "3 2026-03-02T07:01:10Z"
+        ]
+    );
+    // Stored first, then acknowledged; the last failure is rejected.
+    assert_eq!(broker.story(), ["ack", "ack", "reject attempts spent"]);
+    let record = bench.message(sent.id).await;
+    assert_eq!(
+        (record.state, record.dead),
+        (State::Dead, Some(DeadReason::AttemptsSpent))
+    );
+    assert_eq!(record.attempt, 3);
+    assert_eq!(endings(&bench.storage, sent.id).await, [Ending::Failed; 3]);
+    assert_eq!(
+        bench.punctual.events().count("message.dead"),
+        1,
+        "exactly once"
+    );
+    assert_eq!((broker.waiting(), broker.unsettled()), (0, 0));
+}
+
+// Trap 15: an operator sends it again, and the count starts anew.
+#[tokio::test]
+async fn a_redriven_dead_letter_starts_its_attempts_anew() {
+    let log = Log::default();
+    let (bench, _broker) = post(PLAIN, failing_with(&log, Retry::intervals([seconds(10)]))).await;
+    let sent = bench
+        .punctual
+        .publisher()
+        .publish("mail", "x")
+        .via("post")
+        .await
+        .unwrap();
+    bench.advance(seconds(60)).await;
+    assert_eq!(bench.message(sent.id).await.state, State::Dead);
+    assert_eq!(
+        bench.punctual.admin().redrive(sent.id).await.unwrap(),
+        Commanded::Applied(1)
+    );
+    bench.advance(seconds(60)).await;
+    let attempts: Vec<u32> = history(&bench.storage, sent.id)
+        .await
+        .iter()
+        .map(|run| run.attempt)
+        .collect();
+    assert_eq!(attempts, [1, 2, 1, 2]);
+}
+
+// spec: D-26, D-27, D-16, D-21
+#[tokio::test]
+async fn a_broker_that_can_delay_and_count_does_it_by_itself() {
+    let capabilities = Capabilities {
+        requeue_delay: Delay::Any,
+        attempts: AttemptCount::Counted,
+        ..PLAIN
+    };
+    let log = Log::default();
+    let (bench, broker) = post(
+        capabilities,
+        failing_with(&log, Retry::intervals([seconds(10), seconds(60)])),
+    )
+    .await;
+    let sent = bench
+        .punctual
+        .publisher()
+        .publish("mail", "x")
+        .via("post")
+        .await
+        .unwrap();
+    bench.advance(seconds(3_600)).await;
+    assert_eq!(
+        log.lines(),
+        [
+            "1 2026-03-02T07:00:00Z",
+            "2 2026-03-02T07:00:10Z",
+            "3 2026-03-02T07:01:10Z"
+        ]
+    );
+    assert_eq!(
+        broker.story(),
+        ["requeue 10s", "requeue 60s", "reject attempts spent"]
+    );
+    assert_eq!(bench.message(sent.id).await.state, State::Dead);
+}
+
+// The count must survive a requeue on every transport, also where nobody but us counts.
+// spec: D-26, D-27
+#[tokio::test]
+async fn the_count_survives_a_requeue_without_a_delay() {
+    let log = Log::default();
+    let at_once = Retry::intervals([seconds(0)]).attempts(3);
+    let (bench, broker) = post(PLAIN, failing_with(&log, at_once)).await;
+    let sent = bench
+        .punctual
+        .publisher()
+        .publish("mail", "x")
+        .via("post")
+        .await
+        .unwrap();
+    bench.advance(seconds(60)).await;
+    assert_eq!(log.len(), 3, "{:?}", log.lines());
+    assert_eq!(bench.message(sent.id).await.state, State::Dead);
+    assert_eq!(broker.story().last().unwrap(), "reject attempts spent");
+    assert_eq!(broker.unsettled(), 0);
+}
+
+// spec: D-1
+#[tokio::test]
+async fn other_messages_flow_while_one_waits() {
+    let log = Log::default();
+    let told = log.clone();
+    let (bench, _broker) = post(PLAIN, |builder| {
+        let builder = builder.options(|options| options.concurrency = 1);
+        builder.handler("mail", move |text: String, context: Context| {
+            let told = told.clone();
+            async move {
+                told.push(format!("{text} {}", context.started_at().strftime("%H:%M")));
+                match text.as_str() {
+                    "busy" if context.attempt() == 1 => Outcome::RetryAfter(seconds(600)),
+                    _ => Outcome::Done,
+                }
+            }
+        })
+    })
+    .await;
+    let publisher = bench.punctual.publisher();
+    publisher.publish("mail", "busy").via("post").await.unwrap();
+    publisher.publish("mail", "next").via("post").await.unwrap();
+    bench.rest().await;
+    assert_eq!(log.lines(), ["busy 07:00", "next 07:00"]);
+    bench.advance(seconds(600)).await;
+    assert_eq!(log.lines()[2], "busy 07:10");
+}
+
+// Trap 5: the storage cannot be reached between the failure and the hold.
+// spec: D-25
+#[tokio::test]
+async fn what_cannot_be_held_is_not_acknowledged() {
+    let (world, log) = (world(), Log::default());
+    let (broker, faulty) = (Broker::new(&world.0, PLAIN), Faulty::over(&world.1));
+    let bench = Bench::start_in(world, |builder| {
+        failing_with(&log, Retry::intervals([seconds(10)]))(
+            builder
+                .storage(faulty.clone())
+                .transport("post", broker.clone())
+                .subscribe("post", "mail", "office"),
+        )
+    })
+    .await;
+    faulty.fail(&["enqueue"]);
+    bench
+        .punctual
+        .publisher()
+        .publish("mail", "x")
+        .via("post")
+        .await
+        .unwrap();
+    bench.rest().await;
+    assert_eq!(broker.story(), ["redeliver"], "the broker still has it");
+    assert_eq!(bench.punctual.events().count("service.failed"), 1);
+    faulty.heal();
+    bench.advance(seconds(30)).await;
+    assert_eq!(
+        broker.story(),
+        ["redeliver", "ack", "reject attempts spent"]
+    );
+}
+
+// Trap 14: the error is told, the loop goes on, and the message is not lost.
+// spec: D-11
+#[tokio::test]
+async fn without_a_storage_a_delayed_retry_is_told_and_the_message_stays_with_the_broker() {
+    let log = Log::default();
+    let (bench, broker) = post(PLAIN, |builder| {
+        let builder = builder
+            .without_storage()
+            .options(|options| options.concurrency = 1);
+        let told = log.clone();
+        builder.handler("mail", move |text: String, _: Context| {
+            told.push(text.clone());
+            std::future::ready(if text == "busy" {
+                Outcome::RetryAfter(seconds(600))
+            } else {
+                Outcome::Done
+            })
+        })
+    })
+    .await;
+    let mut events = bench.punctual.events().listen();
+    let publisher = bench.punctual.publisher();
+    let busy = publisher.publish("mail", "busy").via("post").await.unwrap();
+    bench.rest().await;
+    assert_eq!(broker.story(), ["redeliver"]);
+    assert_eq!(broker.waiting(), 1, "it is not lost");
+    let mut told = String::new();
+    while let Ok(event) = events.try_recv() {
+        if let Event::ServiceFailed { error, .. } = &*event {
+            told.clone_from(error);
+        }
+    }
+    assert!(
+        told.contains(&busy.id.to_string()) && told.contains("give the builder a storage"),
+        "{told}"
+    );
+    publisher.publish("mail", "next").via("post").await.unwrap();
+    bench.rest().await;
+    assert_eq!(log.lines(), ["busy", "next"], "the loop is alive");
+}
+
+// spec: D-15
+#[tokio::test]
+async fn each_outcome_settles_a_delivery_once() {
+    let (bench, broker) = post(PLAIN, |builder| {
+        builder.handler("mail", |text: String, context: Context| async move {
+            match text.as_str() {
+                "cancel" => Outcome::Cancel,
+                "discard" => Outcome::Discard("not ours".to_owned()),
+                "snooze" if context.started_at().strftime("%S").to_string() == "00" => {
+                    Outcome::Snooze(seconds(5))
+                }
+                _ => Outcome::Done,
+            }
+        })
+    })
+    .await;
+    let cases = [
+        ("done", vec!["ack"], State::Done),
+        ("cancel", vec!["ack"], State::Done),
+        ("discard", vec!["reject discarded"], State::Dead),
+        ("snooze", vec!["ack", "ack"], State::Done),
+    ];
+    let mut story = Vec::new();
+    for (text, expected, state) in cases {
+        let sent = bench
+            .punctual
+            .publisher()
+            .publish("mail", text)
+            .via("post")
+            .await
+            .unwrap();
+        bench.advance(seconds(60)).await;
+        story.extend(expected);
+        assert_eq!(broker.story(), story, "{text}");
+        if state == State::Dead {
+            assert_eq!(
+                bench.message(sent.id).await.dead,
+                Some(DeadReason::Discarded)
+            );
+        }
+        let last = history(&bench.storage, sent.id)
+            .await
+            .last()
+            .unwrap()
+            .clone();
+        assert_eq!(last.attempt, 1, "a snooze spends no attempt");
+    }
+    assert_eq!((broker.waiting(), broker.unsettled()), (0, 0));
+}
+
+#[tokio::test]
+async fn something_unreadable_is_rejected_and_kept_for_people() {
+    let log = Log::default();
+    let (bench, broker) = post(PLAIN, |builder| {
+        builder.handler("mail", telling::<String>(&log, |text, _| text.clone()))
+    })
+    .await;
+    let publisher = bench.punctual.publisher();
+    let sent = publisher
+        .publish("mail", "x")
+        .after(seconds(9_999))
+        .await
+        .unwrap();
+    let message = bench.message(sent.id).await.message;
+    bench.punctual.admin().delete(sent.id).await.unwrap();
+    broker.garble(message);
+    let misfit = publisher
+        .publish("mail", &[1, 2, 3])
+        .via("post")
+        .await
+        .unwrap();
+    bench.rest().await;
+    assert_eq!(broker.story(), ["reject poison", "reject poison"]);
+    assert_eq!(log.len(), 0);
+    for id in [sent.id, misfit.id] {
+        let record = bench.message(id).await;
+        assert_eq!(
+            (record.state, record.dead),
+            (State::Dead, Some(DeadReason::Poison))
+        );
+    }
+    assert_eq!(
+        bench.message(sent.id).await.error.as_deref(),
+        Some("not one of our envelopes")
+    );
+}
+
+// The broker delivers before it confirms, and the handler fails before the relay has settled.
+#[tokio::test]
+async fn a_failure_quicker_than_the_relay_is_not_lost() {
+    let log = Log::default();
+    let (bench, broker) = post(PLAIN, failing_with(&log, Retry::intervals([seconds(10)]))).await;
+    let gate = Gate::shut();
+    broker.confirm_at(&gate);
+    let sent = bench
+        .punctual
+        .publisher()
+        .publish("mail", "x")
+        .after(seconds(60))
+        .via("post")
+        .await
+        .unwrap();
+    bench.advance(seconds(60)).await;
+    assert_eq!(log.len(), 1, "handled before it was confirmed");
+    gate.open(99);
+    bench.advance(seconds(120)).await;
+    let record = bench.storage.message(sent.id).await.unwrap().unwrap();
+    assert_eq!(
+        record.state,
+        State::Dead,
+        "it was tried to the end: {:?} {:?}",
+        log.lines(),
+        broker.story()
+    );
+    assert_eq!((broker.waiting(), broker.unsettled()), (0, 0));
+}
+
+// Decision 3.34.
+#[tokio::test]
+async fn history_is_kept_as_the_terms_say() {
+    for (recording, expected) in [
+        (Recording::All, 2),
+        (Recording::Failures, 1),
+        (Recording::None, 0),
+    ] {
+        let terms = Terms {
+            recording,
+            ..retrying(Retry::intervals([seconds(10)]))
+        };
+        let (bench, broker) = post(PLAIN, |builder| {
+            builder.handler_with("mail", terms, |_: String, context: Context| async move {
+                if context.attempt() == 1 {
+                    Err("once")
+                } else {
+                    Ok(())
+                }
+            })
+        })
+        .await;
+        let sent = bench
+            .punctual
+            .publisher()
+            .publish("mail", "x")
+            .via("post")
+            .await
+            .unwrap();
+        bench.advance(seconds(60)).await;
+        assert_eq!(broker.story(), ["ack", "ack"]);
+        assert_eq!(
+            endings(&bench.storage, sent.id).await.len(),
+            expected,
+            "{recording:?}"
+        );
+    }
+}
+
+// A broker that counts would count a snooze as well.
+#[tokio::test]
+async fn a_snooze_spends_no_attempt_where_the_broker_counts() {
+    let capabilities = Capabilities {
+        requeue_delay: Delay::Any,
+        attempts: AttemptCount::Counted,
+        ..PLAIN
+    };
+    let log = Log::default();
+    let told = log.clone();
+    let (bench, broker) = post(capabilities, |builder| {
+        builder.handler("mail", move |_: String, context: Context| {
+            told.push(context.attempt().to_string());
+            let third = told.len() == 3;
+            std::future::ready(if third {
+                Outcome::Done
+            } else {
+                Outcome::Snooze(seconds(5))
+            })
+        })
+    })
+    .await;
+    bench
+        .punctual
+        .publisher()
+        .publish("mail", "x")
+        .via("post")
+        .await
+        .unwrap();
+    bench.advance(seconds(60)).await;
+    assert_eq!(log.lines(), ["1", "1", "1"]);
+    assert_eq!(broker.story(), ["ack", "ack", "ack"]);
+}
+
+// Two groups fail over the same message: each gets its own retry and not the other's.
+#[tokio::test]
+async fn a_retry_goes_back_to_its_own_group() {
+    let (world, log) = (world(), Log::default());
+    let groups = ["office", "archive"].map(str::to_owned).to_vec();
+    let broker = Broker::with_groups(&world.0, PLAIN, groups);
+    let retry = Retry::intervals([seconds(10)]);
+    let office = Bench::start_in(world.clone(), |builder| {
+        let builder = builder
+            .transport("post", broker.clone())
+            .subscribe("post", "mail", "office");
+        failing_with(&log, retry)(builder)
+    })
+    .await;
+    let archived = Log::default();
+    let _archive = Bench::start_in(world, |builder| {
+        let builder = builder
+            .transport("post", broker.clone())
+            .subscribe("post", "mail", "archive");
+        builder.handler("mail", telling::<String>(&archived, |text, _| text.clone()))
+    })
+    .await;
+    office
+        .punctual
+        .publisher()
+        .publish("mail", "x")
+        .via("post")
+        .await
+        .unwrap();
+    office.advance(seconds(60)).await;
+    assert_eq!(log.len(), 2);
+    assert_eq!(
+        archived.lines(),
+        ["x"],
+        "the archive had no reason to see it twice"
+    );
+}
