@@ -91,6 +91,9 @@ impl Publisher {
     /// Checks a draft and gives it identity and time.
     fn message(&self, draft: Draft, now: Timestamp) -> Result<(Message, Option<TransportName>, bool)> {
         draft.body.check(self.process.options.payload_max)?;
+        if let Some(terms) = &draft.terms {
+            terms.retry.check()?;
+        }
         let due_at = draft.due.at(now, self.process.options.past_tolerance, draft.allow_past)?;
         if let Some(name) = draft.via.as_ref().filter(|name| !self.process.transports.contains_key(*name)) {
             return Err(Error::not_found(format!("there is no transport {name:?}; give it to the builder first")));

@@ -199,7 +199,7 @@ impl Builder {
         let registry = registry(self.handlers)?;
         let subscriptions = subscriptions(self.subscriptions, &transports, &registry, &self.options)?;
         let jobs: Vec<Job> = self.jobs.into_iter().map(JobBuilder::finish).collect::<Result<_>>()?;
-        check_jobs(&jobs, self.holds)?;
+        check_jobs(&jobs, self.holds, &self.options)?;
         let queues = queues(self.queues, &jobs, &self.options)?;
         let declarations = declarations(jobs, &self.cron_overrides, &self.events, &self.app, self.release)?;
         let (storage, inspect) = self.stores.unwrap_or_else(|| {
@@ -308,7 +308,7 @@ fn subscriptions(
     Ok(subscriptions)
 }
 
-fn check_jobs(jobs: &[Job], holds: bool) -> Result<()> {
+fn check_jobs(jobs: &[Job], holds: bool, options: &Options) -> Result<()> {
     let mut names = BTreeSet::new();
     for job in jobs {
         if !names.insert(job.name.as_str().to_lowercase()) {
@@ -317,6 +317,11 @@ fn check_jobs(jobs: &[Job], holds: bool) -> Result<()> {
                 job.name
             )));
         }
+    }
+    for job in jobs {
+        job.body.check(options.payload_max).map_err(|error| {
+            Error::invalid(format!("the job {:?} cannot be declared: {error}", job.name))
+        })?;
     }
     if let Some(job) = jobs.first().filter(|_| !holds) {
         return Err(Error::invalid(format!(

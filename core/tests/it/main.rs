@@ -1,11 +1,13 @@
 //! One test binary for everything that needs more than one module.
 
 mod acting;
+mod bad_input;
 mod broker;
 mod correlation;
 mod deliveries;
 mod faulty;
 mod generated;
+mod handlers;
 mod harness;
 mod keeping;
 mod leases;

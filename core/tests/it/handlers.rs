@@ -1,0 +1,216 @@
+//! Handlers that misbehave: they panic, never return, block their thread, or cannot read what they
+//! get. Each has a defined answer, and nobody else notices.
+
+use std::sync::{Arc, Mutex, mpsc};
+
+use punctual::model::{Body, DeadReason, Ending, State};
+use punctual::{Context, Retry};
+use serde::{Deserialize, Deserializer};
+
+use crate::acting::{endings, history, retrying, stuck, telling};
+use crate::harness::{Bench, Log, seconds};
+
+fn explode(when: &str) {
+    panic!("it blew up {when}");
+}
+
+// spec: T-10, U-30
+#[tokio::test]
+async fn a_panic_is_a_failed_attempt_and_nothing_more() {
+    let log = Log::default();
+    let terms = retrying(Retry::intervals([seconds(10)]));
+    let bench = Bench::start(|builder| {
+        builder
+            .handler_with("sync", terms.clone(), |(): (), _: Context| {
+                explode("before its future");
+                std::future::ready(())
+            })
+            .handler_with("async", terms, |(): (), _: Context| async {
+                tokio::task::yield_now().await;
+                explode("inside its future");
+            })
+            .handler("calm", telling::<()>(&log, |(), _| "calm".to_owned()))
+    })
+    .await;
+    let publisher = bench.punctual.publisher();
+    for (topic, said) in [
+        ("sync", "before its future"),
+        ("async", "inside its future"),
+    ] {
+        let sent = publisher.publish(topic, &()).await.unwrap();
+        bench.advance(seconds(60)).await;
+        assert_eq!(
+            endings(&bench.storage, sent.id).await,
+            [Ending::Panicked; 2],
+            "{topic}"
+        );
+        let record = bench.message(sent.id).await;
+        assert_eq!(record.state, State::Dead);
+        let error = format!("the handler panicked: it blew up {said}");
+        assert_eq!(record.error.as_deref(), Some(error.as_str()));
+    }
+    publisher.publish("calm", &()).await.unwrap();
+    bench.rest().await;
+    assert_eq!(log.lines(), ["calm"], "the worker lives");
+    assert_eq!(bench.punctual.shutdown().await.abandoned, 0);
+}
+
+#[tokio::test]
+async fn one_that_never_returns_takes_its_place_and_no_other() {
+    let log = Log::default();
+    let bench = Bench::start(|builder| {
+        builder
+            .queue("default", 2)
+            .handler("stuck", stuck::<()>(&Log::default()))
+            .handler("calm", telling::<u32>(&log, |number, _| number.to_string()))
+    })
+    .await;
+    let publisher = bench.punctual.publisher();
+    publisher.publish("stuck", &()).await.unwrap();
+    for number in 0..20 {
+        publisher.publish("calm", &number).await.unwrap();
+    }
+    bench.rest().await;
+    bench.rest().await;
+    assert_eq!(log.len(), 20);
+}
+
+/// Waits, on real threads, until something is true; gives up after many looks.
+async fn eventually(what: &str, is_true: impl Fn() -> bool) {
+    for _ in 0..5_000_000 {
+        if is_true() {
+            return;
+        }
+        tokio::task::yield_now().await;
+    }
+    panic!("it never came true that {what}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 3)]
+async fn one_that_blocks_its_thread_does_not_stop_the_others() {
+    let log = Log::default();
+    let (told, (open, closed)) = (log.clone(), mpsc::channel::<()>());
+    let closed = Arc::new(Mutex::new(Some(closed)));
+    let bench = Bench::start(|builder| {
+        builder
+            .queue("default", 4)
+            .handler("block", move |(): (), _: Context| {
+                let (told, closed) = (told.clone(), closed.lock().unwrap().take());
+                async move {
+                    told.push("blocked");
+                    // Blocks the thread on purpose: no await, no sleep.
+                    let _ = closed.unwrap().recv();
+                    told.push("unblocked");
+                }
+            })
+            .handler("calm", telling::<u32>(&log, |number, _| number.to_string()))
+    })
+    .await;
+    let publisher = bench.punctual.publisher();
+    publisher.publish("block", &()).await.unwrap();
+    eventually("it blocks", || log.len() == 1).await;
+    for number in 0..10 {
+        publisher.publish("calm", &number).await.unwrap();
+    }
+    eventually("the others ran", || log.len() == 11).await;
+    open.send(()).unwrap();
+    eventually("it went on", || {
+        log.lines().contains(&"unblocked".to_owned())
+    })
+    .await;
+    assert_eq!(bench.punctual.shutdown().await.abandoned, 0);
+}
+
+/// A payload whose own reading panics.
+struct Grenade;
+
+impl<'de> Deserialize<'de> for Grenade {
+    fn deserialize<D: Deserializer<'de>>(_: D) -> Result<Self, D::Error> {
+        panic!("pulled")
+    }
+}
+
+#[tokio::test]
+async fn a_payload_type_that_panics_while_it_is_read_is_a_failed_attempt() {
+    let log = Log::default();
+    let bench = Bench::start(|builder| {
+        builder
+            .handler_with(
+                "grenade",
+                retrying(Retry::none()),
+                telling::<Grenade>(&log, |_, _| "held it".to_owned()),
+            )
+            .handler("calm", telling::<()>(&log, |(), _| "calm".to_owned()))
+    })
+    .await;
+    let publisher = bench.punctual.publisher();
+    let sent = publisher.publish("grenade", &()).await.unwrap();
+    publisher.publish("calm", &()).await.unwrap();
+    bench.rest().await;
+    assert_eq!(log.lines(), ["calm"]);
+    assert_eq!(endings(&bench.storage, sent.id).await, [Ending::Panicked]);
+}
+
+// Trap 5.5: a payload that cannot be read is never replaced by an empty one.
+#[tokio::test]
+async fn a_body_that_cannot_be_read_is_dead_at_once() {
+    let log = Log::default();
+    let bench = Bench::start(|builder| {
+        builder.handler(
+            "count",
+            telling::<u32>(&log, |number, _| number.to_string()),
+        )
+    })
+    .await;
+    let publisher = bench.punctual.publisher();
+    let bodies = [
+        Body::json("seven").unwrap(),
+        Body::raw(&b"{"[..], "application/json"),
+        Body::raw(&[0xff, 0xfe][..], "application/octet-stream"),
+        Body::empty(),
+    ];
+    for body in bodies {
+        let sent = publisher.publish_body("count", body).await.unwrap();
+        bench.rest().await;
+        let record = bench.message(sent.id).await;
+        assert_eq!(
+            (record.state, record.dead),
+            (State::Dead, Some(DeadReason::Poison))
+        );
+        let history = history(&bench.storage, sent.id).await;
+        assert_eq!(history.len(), 1);
+        assert_eq!(history[0].ending, Ending::Poison);
+        assert!(
+            history[0]
+                .note
+                .as_deref()
+                .unwrap()
+                .contains("does not read as u32")
+        );
+    }
+    assert_eq!(log.len(), 0, "it was never called");
+    publisher.publish("count", &7).await.unwrap();
+    bench.rest().await;
+    assert_eq!(log.lines(), ["7"]);
+}
+
+#[tokio::test]
+async fn an_error_without_an_end_is_cut_off() {
+    let bench = Bench::start(|builder| {
+        builder.handler_with(
+            "chatty",
+            retrying(Retry::none()),
+            |(): (), _: Context| async { Err::<(), _>("no ".repeat(100_000)) },
+        )
+    })
+    .await;
+    let sent = bench
+        .punctual
+        .publisher()
+        .publish("chatty", &())
+        .await
+        .unwrap();
+    bench.rest().await;
+    let record = bench.message(sent.id).await;
+    assert!(record.error.as_ref().unwrap().len() <= punctual::policy::NOTE_LENGTH_MAX);
+}
