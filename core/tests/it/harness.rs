@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use punctual::jiff::Timestamp;
 use punctual::model::{Ids, MessageId, MessageRecord};
-use punctual::{Builder, Clock, Inspect, ManualClock, MemoryStorage, Punctual};
+use punctual::{Builder, Inspect, ManualClock, MemoryStorage, Punctual};
 
 /// A process under test, with its clock and its storage.
 pub(crate) struct Bench {

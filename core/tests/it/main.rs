@@ -1,5 +1,7 @@
 //! One test binary for everything that needs more than one module.
 
+#![allow(clippy::unwrap_used, clippy::expect_used)] // a set-up that fails is a test that fails
+
 mod acting;
 mod bad_input;
 mod broker;
