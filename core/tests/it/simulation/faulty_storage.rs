@@ -22,6 +22,9 @@ use super::ledger::{FiredJob, Ledger};
 use super::machine::Machine;
 use super::shared::Shared;
 
+/// More calls than any instant needs.
+const CALLS_MAX: u64 = 20_000;
+
 /// The storage behind one process's network.
 pub(crate) struct FaultyStorage {
     machine: Arc<Machine>,
@@ -40,6 +43,10 @@ impl FaultyStorage {
     async fn there(&self, call: &'static str) -> Result<()> {
         self.machine.pass().await;
         self.shared.stir();
+        if self.shared.count_call() > CALLS_MAX {
+            self.shared.ledger().broken("nobody spins", format!("{} asks for {call} again and again", self.machine.name));
+            std::future::pending::<()>().await;
+        }
         self.loiter(call).await;
         if self.shared.in_outage() || self.shared.strikes(Fault::CallRefused) {
             self.shared.note(|| format!("{} {call} refused", self.machine.name));

@@ -23,6 +23,7 @@ pub(crate) struct Shared {
     trace: Option<Mutex<Trace>>,
     outage_until: Mutex<Timestamp>,
     activity: AtomicU64,
+    calls: Mutex<(Timestamp, u64)>,
     peace: Notify,
 }
 
@@ -50,6 +51,7 @@ impl Shared {
             trace: traced.then(Mutex::default),
             outage_until: Mutex::new(start),
             activity: AtomicU64::new(0),
+            calls: Mutex::new((start, 0)),
             peace: Notify::new(),
         })
     }
@@ -74,6 +76,14 @@ impl Shared {
     /// Says that something happened, so that the world does not take the moment for quiet.
     pub(crate) fn stir(&self) {
         self.activity.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Counts a call; answers how many there were at this very instant.
+    pub(crate) fn count_call(&self) -> u64 {
+        let now = self.now();
+        let mut calls = lock(&self.calls);
+        *calls = if calls.0 == now { (now, calls.1 + 1) } else { (now, 1) };
+        calls.1
     }
 
     pub(crate) fn activity(&self) -> u64 {
