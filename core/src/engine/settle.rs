@@ -171,7 +171,16 @@ fn tell(process: &Process, context: &Context, judged: &Judged, now: Timestamp) {
 /// Writes settlements in batches until every settler is gone.
 async fn write(process: Arc<Process>, mut waiting: mpsc::Receiver<Waiting>) {
     let mut batch = Vec::with_capacity(BATCH_MAX);
-    while waiting.recv_many(&mut batch, BATCH_MAX).await > 0 {
+    while let Some(first) = waiting.recv().await {
+        batch.push(first);
+        // Whoever wakes us would otherwise have us run at once, for one settlement. Letting the
+        // attempts that are ready go first makes one write of many; when there are none it costs nothing.
+        tokio::task::yield_now().await;
+        while batch.len() < BATCH_MAX
+            && let Ok(next) = waiting.try_recv()
+        {
+            batch.push(next);
+        }
         while let Some(first) = batch.first() {
             let storage = first.storage.clone();
             let same = |waiting: &Waiting| Arc::ptr_eq(&waiting.storage, &storage);
