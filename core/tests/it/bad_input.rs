@@ -105,7 +105,7 @@ fn bad_names() -> [(String, &'static str); 5] {
     ]
 }
 
-// spec: T-53
+// spec: T-53, T-68
 #[tokio::test]
 async fn names_that_are_empty_too_long_unprintable_or_reserved_are_refused_everywhere() {
     let bench = Bench::start(|builder| builder).await;

@@ -172,7 +172,7 @@ async fn a_result_that_comes_after_the_lease_was_taken_over_changes_nothing() {
     );
 }
 
-// spec: H-3, H-5, H-7, H-72, T-26
+// spec: H-3, H-5, H-7, H-77, T-25
 #[tokio::test]
 async fn the_work_of_a_killed_process_is_rescued_after_its_beats_stop() {
     let log = Log::default();

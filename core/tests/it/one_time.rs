@@ -32,7 +32,7 @@ fn reminding(log: &Log) -> impl FnOnce(Builder) -> Builder + use<'_> {
     }
 }
 
-// spec: H-30, H-31, H-35, T-12, T-42, T-8
+// spec: H-30, H-31, H-35, T-12, T-42, T-8, U-56
 #[tokio::test]
 async fn a_one_time_job_runs_at_its_instant_and_never_again() {
     let log = Log::default();
@@ -102,7 +102,7 @@ async fn an_instant_in_the_past_is_refused_and_nothing_is_stored() {
     assert_eq!(log.len(), 2);
 }
 
-// spec: H-33, H-34, T-3
+// spec: H-33, H-34, H-75, T-3
 #[tokio::test]
 async fn the_process_that_plans_need_not_have_the_handler() {
     let log = Log::default();

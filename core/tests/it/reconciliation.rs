@@ -29,7 +29,7 @@ fn daily(builder: Builder) -> Builder {
     builder.declare(Job::cron("daily", "0 8 * * *"))
 }
 
-// spec: U-39a, U-35, U-38, T-57
+// spec: U-39a, U-35, U-38, T-47, T-57
 #[tokio::test]
 async fn a_new_job_is_stored_with_its_next_occurrence() {
     let jobs = deploy(&world(), |builder| daily(hourly(builder))).await;
@@ -43,7 +43,7 @@ async fn a_new_job_is_stored_with_its_next_occurrence() {
     );
 }
 
-// spec: U-39b, T-46
+// spec: U-39b, U-37, T-46
 #[tokio::test]
 async fn another_schedule_is_stored_and_moves_the_cursor() {
     let world = world();
@@ -322,4 +322,29 @@ async fn several_nodes_that_start_together_declare_a_job_once() {
     assert!(jobs.iter().all(|record| record.version == 1));
     let missing = nodes.0.punctual.admin().job("weekly").await.unwrap_err();
     assert_eq!(missing.kind(), ErrorKind::NotFound);
+}
+
+// The storage is the authority while processes run: a deploy elsewhere takes effect here.
+// spec: T-19, T-20
+#[tokio::test]
+async fn a_running_node_follows_what_another_deploy_changed() {
+    let log = Log::default();
+    let world = world();
+    let fired = telling::<Occurrence>(&log, |occurrence, _| occurrence.nominal.to_string());
+    let running = Bench::start_in(world.clone(), |builder| {
+        builder
+            .release(1)
+            .job(Job::cron("report", "0 * * * *"), fired)
+    })
+    .await;
+    running.advance(seconds(600)).await;
+    let half_past = |builder: Builder| {
+        builder
+            .release(2)
+            .declare(Job::cron("report", "30 * * * *"))
+    };
+    let deploy = Bench::start_in(world, half_past).await;
+    deploy.punctual.shutdown().await;
+    running.advance(seconds(3_600)).await;
+    assert_eq!(log.lines(), ["2026-03-02T07:30:00Z"]);
 }

@@ -215,6 +215,7 @@ async fn a_long_handler_keeps_what_it_got_from_a_stored_transport() {
 }
 
 // A topic that fails delays its own messages and nobody else's.
+// spec: D-18
 #[tokio::test]
 async fn a_refused_topic_holds_up_no_other() {
     let log = Log::default();
@@ -357,4 +358,30 @@ async fn a_shutdown_reaches_deliveries_and_closes_when_they_are_settled() {
     assert_eq!(broker.story(), ["requeue 0ns", "close with 0 unsettled"]);
     assert_eq!(broker.waiting(), 1, "the broker has it again");
     assert_eq!(held(&bench.storage).await, 0);
+}
+
+// Without any transport a process still schedules, delays and handles.
+// spec: H-66, H-68, U-60
+#[tokio::test]
+async fn no_transport_is_needed_at_all() {
+    let log = Log::default();
+    let bench = Bench::start(|builder| {
+        builder
+            .handler("mail", telling::<String>(&log, |text, _| text.clone()))
+            .job(
+                punctual::Job::cron("hourly", "0 * * * *"),
+                telling::<punctual::Occurrence>(&log, |_, _| "hourly".to_owned()),
+            )
+    })
+    .await;
+    bench
+        .punctual
+        .publisher()
+        .publish("mail", "later")
+        .after(seconds(60))
+        .await
+        .unwrap();
+    bench.advance(seconds(3_600)).await;
+    assert_eq!(log.lines(), ["later", "hourly"]);
+    assert_eq!(bench.punctual.events().count("service.failed"), 0);
 }
