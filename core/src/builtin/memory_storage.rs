@@ -88,12 +88,12 @@ impl MemoryStorage {
         self
     }
 
-    /// One step: locked as a whole, and the bells rung when the lock is free again.
+    /// One step: locked as a whole; bells are rung and memory is freed when the lock is free again.
     fn act<T>(&self, step: impl FnOnce(&mut Memory) -> T) -> T {
-        let (answer, bells) = {
+        let (answer, bells, _removed) = {
             let mut memory = self.memory.lock().unwrap_or_else(PoisonError::into_inner);
             let answer = step(&mut memory);
-            (answer, memory.take_bells())
+            (answer, memory.take_bells(), memory.take_removed())
         };
         for bell in bells {
             bell.ring();

@@ -17,6 +17,7 @@ use crate::model::{Execution, ExecutionId, MessageId};
 /// The executions that are kept.
 pub(super) struct History {
     executions: ByEnd<Arc<Execution>>,
+    removed: Vec<Arc<Execution>>,
     length_max: usize,
 }
 
@@ -30,6 +31,7 @@ impl History {
     pub(super) fn new(length_max: usize) -> Self {
         Self {
             executions: ByEnd::new(),
+            removed: Vec::new(),
             length_max,
         }
     }
@@ -119,8 +121,13 @@ impl History {
 
     fn trim(&mut self) {
         while self.executions.len() > self.length_max {
-            self.executions.pop_first();
+            self.removed.extend(self.executions.pop_first());
         }
+    }
+
+    /// What has fallen out since the last time.
+    pub(super) fn take_removed(&mut self) -> Vec<Arc<Execution>> {
+        std::mem::take(&mut self.removed)
     }
 }
 

@@ -9,9 +9,9 @@ use super::history::History;
 use super::index::Index;
 use super::jobs::Jobs;
 use super::names::Names;
-use super::records::{Records, Slot};
+use super::records::{Records, Slot, Stored};
 use crate::error::{Error, Result};
-use crate::model::{Message, MessageId, MessageRecord, State, StateChange};
+use crate::model::{Execution, Message, MessageId, MessageRecord, State, StateChange};
 use crate::storage::{Bell, Line, Wakeup};
 
 /// The state behind the mutex.
@@ -22,6 +22,7 @@ pub(super) struct Memory {
     pub(super) history: History,
     pub(super) jobs: Jobs,
     pub(super) last_token: u64,
+    removed: Vec<Box<Stored>>,
     history_max: usize,
     messages_max: usize,
 }
@@ -35,6 +36,7 @@ impl Memory {
             history: History::new(history_max),
             jobs: Jobs::new(),
             last_token: 0,
+            removed: Vec::new(),
             history_max,
             messages_max,
         }
@@ -101,6 +103,7 @@ impl Memory {
         if stored.record.state.is_alive() {
             self.names.remove(&stored.record.message);
         }
+        self.removed.push(stored);
     }
 
     /// Changes a message if its state allows it; answers the state that refused otherwise.
@@ -148,6 +151,11 @@ impl Memory {
             Line::Queue(queue) => self.index.wakeup(queue),
             Line::Jobs => self.jobs.wakeup(),
         }
+    }
+
+    /// What this step has taken out, to be freed when the lock is: freeing is the slowest part.
+    pub(super) fn take_removed(&mut self) -> (Vec<Box<Stored>>, Vec<Arc<Execution>>) {
+        (std::mem::take(&mut self.removed), self.history.take_removed())
     }
 
     /// The bells this step has to ring, once each.
