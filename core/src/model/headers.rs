@@ -11,6 +11,8 @@ pub const HEADERS_MAX: usize = 64;
 /// The most bytes a header's value may have.
 pub const HEADER_VALUE_MAX: usize = 8 * 1024;
 const HEADER_NAME_MAX: usize = 200;
+/// How the names begin that Punctual keeps for itself.
+const RESERVED: &str = "punctual-";
 
 /// Names and values, sorted by name. Bounded, printable, checked on the way in.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -29,6 +31,11 @@ impl Headers {
         if name.is_empty() || name.len() > HEADER_NAME_MAX || name.chars().any(char::is_control) {
             return Err(Error::invalid(format!(
                 "the header name {name:?} must have 1 to {HEADER_NAME_MAX} printable characters"
+            )));
+        }
+        if name.starts_with(RESERVED) {
+            return Err(Error::invalid(format!(
+                "the header {name:?} starts with \"{RESERVED}\", which Punctual keeps for itself; choose another name"
             )));
         }
         if value.len() > HEADER_VALUE_MAX {
@@ -54,6 +61,11 @@ impl Headers {
     /// Takes a header away.
     pub fn remove(&mut self, name: &str) -> Option<String> {
         self.0.remove(name)
+    }
+
+    /// Sets a header of Punctual's own, beside however many there are.
+    pub(crate) fn note(&mut self, name: &'static str, value: String) {
+        self.0.insert(name.to_owned(), value);
     }
 
     /// The value of a header.

@@ -43,9 +43,12 @@ fn checked(what: &str, text: &str) -> Result<Arc<str>> {
 
 macro_rules! name {
     ($(#[$doc:meta])* $type:ident, $what:literal) => {
+        name!($(#[$doc])* $type, $what, try_from = "String");
+    };
+    ($(#[$doc:meta])* $type:ident, $what:literal, $($read:tt)*) => {
         $(#[$doc])*
         #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-        #[serde(try_from = "String", into = "String")]
+        #[serde($($read)*, into = "String")]
         pub struct $type(Arc<str>);
 
         impl $type {
@@ -116,7 +119,8 @@ name!(
 name!(
     /// What a message is about: deduplication, cancelling by topic and key, and per-key order use it.
     Key,
-    "key"
+    "key",
+    from = "Written"
 );
 name!(
     /// The name of a job, unique in a storage.
@@ -128,6 +132,17 @@ name!(
     TransportName,
     "transport name"
 );
+
+/// A key as a storage wrote it. It may be composed of several names and longer than one, so reading it
+/// back checks nothing; whoever takes a key from outside uses [`Key::new`].
+#[derive(Deserialize)]
+struct Written(Arc<str>);
+
+impl From<Written> for Key {
+    fn from(written: Written) -> Self {
+        Self(written.0)
+    }
+}
 
 impl Key {
     /// A key made of names that were checked before; it may be longer than what a user may give.

@@ -200,6 +200,14 @@ async fn headers_with_control_characters_are_refused() {
         ErrorKind::Invalid,
         &["one too many"],
     );
+    let ours = publisher
+        .publish("mail", &())
+        .header("punctual-attempt", "99");
+    says(
+        &ours.await.unwrap_err(),
+        ErrorKind::Invalid,
+        &["keeps for itself"],
+    );
     nothing_is_stored(&bench).await;
 }
 

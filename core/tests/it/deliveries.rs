@@ -492,3 +492,40 @@ async fn a_retry_goes_back_to_its_own_group() {
         "the archive had no reason to see it twice"
     );
 }
+
+// Decision 3.9: each retry is measured by how far ahead the message was planned at first.
+// spec: T-38
+#[tokio::test]
+async fn proportional_retries_do_not_drift_while_a_message_is_kept() {
+    let log = Log::default();
+    let (bench, _broker) = post(PLAIN, failing_with(&log, Retry::proportional())).await;
+    let publish = bench.punctual.publisher().publish("mail", "x");
+    publish.after(seconds(600)).via("post").await.unwrap();
+    bench.advance(seconds(3_600)).await;
+    let minutes: Vec<String> = log
+        .lines()
+        .iter()
+        .map(|line| line[13..21].to_owned())
+        .collect();
+    assert_eq!(minutes, ["07:10:00", "07:11:00", "07:13:00", "07:16:00"]);
+}
+
+#[tokio::test]
+async fn a_message_with_every_header_it_may_have_can_still_be_kept() {
+    let log = Log::default();
+    let (bench, broker) = post(PLAIN, failing_with(&log, Retry::intervals([seconds(10)]))).await;
+    let publish = bench.punctual.publisher().publish("mail", "x").via("post");
+    let full = (0..punctual::model::HEADERS_MAX).fold(publish, |publish, index| {
+        publish.header(format!("h{index}"), "v")
+    });
+    let sent = full.await.unwrap();
+    bench.advance(seconds(60)).await;
+    assert_eq!(broker.story(), ["ack", "reject attempts spent"]);
+    let letter = bench.message(sent.id).await;
+    let headers = &letter.message.headers;
+    assert_eq!(
+        headers.len(),
+        punctual::model::HEADERS_MAX,
+        "and nothing of ours is left in it"
+    );
+}

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use punctual::inspect::{ExecutionFilter, MessageFilter, Page};
-use punctual::model::{Ending, JobPhase, Retirement, Source, State};
+use punctual::model::{Ending, JobPhase, MessageRecord, Retirement, Source, State};
 use punctual::schedule::{Reach, Spread};
 use punctual::{Context, Inspect, Job, JobBuilder, Misfire, Occurrence, Overlap, Retry, Schedule};
 
@@ -367,4 +367,36 @@ async fn many_jobs_at_one_instant_all_fire() {
             .rows
             .is_empty()
     );
+}
+
+#[tokio::test]
+async fn what_a_job_with_the_longest_name_sends_can_be_written_and_read_back() {
+    let log = Log::default();
+    let name = "n".repeat(200);
+    let bench = Bench::start(|builder| {
+        builder.job(Job::cron(&*name, "0 8 * * *"), stuck::<Occurrence>(&log))
+    })
+    .await;
+    bench
+        .punctual
+        .jobs()
+        .once(&name)
+        .key(&name)
+        .after(seconds(60))
+        .await
+        .unwrap();
+    bench.advance(seconds(3_600)).await;
+    let sent = bench
+        .storage
+        .messages(MessageFilter::default(), Page::first(9))
+        .await
+        .unwrap();
+    assert_eq!(sent.rows.len(), 2);
+    for record in sent.rows {
+        let text = serde_json::to_string(&record).unwrap();
+        assert_eq!(
+            serde_json::from_str::<MessageRecord>(&text).unwrap(),
+            record
+        );
+    }
 }

@@ -262,3 +262,23 @@ async fn what_operators_do_is_told() {
     }
     assert_eq!(told, ["cancel", "redrive", "paused", "resumed"]);
 }
+
+// Decision 3.16: what waits for its retry is parked with its job.
+#[tokio::test]
+#[ignore = "open: a retry of a paused job is claimed like any other message"]
+async fn a_pause_parks_the_retries_of_its_job() {
+    let log = Log::default();
+    let retry = punctual::Retry::intervals([seconds(60)]);
+    let job = Job::cron("hourly", "0 * * * *").retry(retry);
+    let bench =
+        Bench::start(|builder| builder.job(job, crate::acting::failing::<Occurrence>(&log))).await;
+    bench.advance(seconds(3_600)).await;
+    bench
+        .punctual
+        .admin()
+        .pause("hourly", pause(None))
+        .await
+        .unwrap();
+    bench.advance(seconds(600)).await;
+    assert_eq!(log.lines(), ["1 2026-03-02T08:00:00Z"]);
+}

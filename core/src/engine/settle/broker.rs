@@ -98,7 +98,7 @@ impl Broker<'_> {
             Hold::Send if natively => receipt.requeue(Duration::ZERO).await,
             Hold::SendDelayed(delay) if natively => receipt.requeue(delay).await,
             _ => {
-                self.keep(packed(&self.message, from, due_at, attempt)?).await?;
+                self.keep(packed(&self.message, from, due_at, attempt)).await?;
                 let (message, transport) = (self.message.id, from.transport.clone());
                 self.process.events.emit(Event::MessageHeld { message, transport, due_at });
                 receipt.ack().await
@@ -146,23 +146,28 @@ const ATTEMPT_HEADER: &str = "punctual-attempt";
 /// Carries the group a kept message goes back to.
 const GROUP_HEADER: &str = "punctual-group";
 
+/// Carries when a kept message was first due: what proportional retries are measured by.
+const DUE_HEADER: &str = "punctual-due";
+
 /// A message as it waits in the storage for the relay: with what the transport would forget.
-fn packed(message: &Message, from: &SubscribedTo, due_at: Timestamp, attempt: u32) -> Result<Message> {
+fn packed(message: &Message, from: &SubscribedTo, due_at: Timestamp, attempt: u32) -> Message {
     let mut packed = message.clone();
     packed.queue = Queue::of_relay(&from.transport);
     packed.due_at = due_at;
-    packed.headers.insert(ATTEMPT_HEADER, attempt.to_string())?;
-    packed.headers.insert(GROUP_HEADER, &*from.group)?;
-    Ok(packed)
+    packed.headers.note(ATTEMPT_HEADER, attempt.to_string());
+    packed.headers.note(GROUP_HEADER, from.group.clone());
+    packed.headers.note(DUE_HEADER, message.due_at.to_string());
+    packed
 }
 
 /// A message as it leaves: what was packed moves from the headers to the envelope.
 pub(crate) fn unpack(message: &Arc<Message>) -> Outgoing {
     let mut outgoing = Outgoing { message: message.clone(), delay: Duration::ZERO, attempt: 0, group: None };
     if message.headers.get(ATTEMPT_HEADER).is_some() {
-        let headers = &mut Arc::make_mut(&mut outgoing.message).headers;
+        let Message { headers, due_at, .. } = Arc::make_mut(&mut outgoing.message);
         outgoing.attempt = headers.remove(ATTEMPT_HEADER).and_then(|text| text.parse().ok()).unwrap_or(0);
         outgoing.group = headers.remove(GROUP_HEADER);
+        *due_at = headers.remove(DUE_HEADER).and_then(|text| text.parse().ok()).unwrap_or(*due_at);
     }
     outgoing
 }
