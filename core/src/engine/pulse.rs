@@ -112,9 +112,18 @@ impl Service for Pulse {
 
 /// Sees to it that this process counts as alive before it claims: whatever a process holds whose beats
 /// have run out, as after an outage of the storage, is taken away from it at once.
-pub(crate) async fn alive(process: &Process, now: Timestamp) -> Result<()> {
+///
+/// Answers the instant to act at. Beats that have run out by our clock, or none so far, may also mean
+/// that the clock is wrong: after a start, or when it was set forward. So the storage is asked for the
+/// time before anything is claimed or fired by it.
+pub(crate) async fn alive(process: &Process, now: Timestamp) -> Result<Timestamp> {
     let until = *process.alive_until.lock().unwrap_or_else(PoisonError::into_inner);
-    if now > until { beat(process, now).await } else { Ok(()) }
+    if now <= until {
+        return Ok(now);
+    }
+    let now = process.clock.follow(&*process.storage).await?;
+    beat(process, now).await?;
+    Ok(now)
 }
 
 async fn beat(process: &Process, now: Timestamp) -> Result<()> {

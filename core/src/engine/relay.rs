@@ -77,9 +77,9 @@ impl Service for Relay {
     async fn turn(&mut self, now: Timestamp) -> Result<Turn> {
         let storage = &self.process.storage;
         let limit = self.process.options.batch;
+        let now = alive(&self.process, now).await?;
         let until = add(now, self.process.options.lease_length);
         let claim = Claim { queue: self.queue.clone(), owner: self.process.id, limit, until };
-        alive(&self.process, now).await?;
         let claimed = storage.claim(claim, now).await?;
         let more = claimed.len() == limit;
         if !claimed.is_empty() {

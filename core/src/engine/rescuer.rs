@@ -103,6 +103,8 @@ impl Service for Rescuer {
                 }
             }
         }
-        Ok(if more { Turn::Again } else { Turn::At(next_tick(now, self.process.options.rescue_interval)) })
+        // Paced by our clock, which is the one the loop sleeps by.
+        let next = next_tick(self.process.now(), self.process.options.rescue_interval);
+        Ok(if more { Turn::Again } else { Turn::At(next) })
     }
 }

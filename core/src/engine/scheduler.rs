@@ -9,7 +9,7 @@ use async_trait::async_trait;
 use jiff::Timestamp;
 
 use super::reconciler::Reconciler;
-use super::{Process, Service, Turn};
+use super::{Process, Service, Turn, alive};
 use crate::clock::add;
 use crate::error::Result;
 use crate::event::Event;
@@ -64,6 +64,7 @@ impl Service for Scheduler {
     }
 
     async fn turn(&mut self, now: Timestamp) -> Result<Turn> {
+        let now = alive(&self.process, now).await?;
         self.reconciler.reconcile(now).await?;
         let limit = self.process.options.batch;
         let due = self.process.storage.due_jobs(limit, now).await?;

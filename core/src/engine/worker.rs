@@ -80,13 +80,13 @@ impl Service for QueueWorker {
             self.slots.starve();
             return Ok(Turn::WhenWoken);
         }
+        let now = alive(&self.process, now).await?;
         let claim = Claim {
             queue: self.queue.clone(),
             owner: self.process.id,
             limit,
             until: add(now, self.process.options.lease_length),
         };
-        alive(&self.process, now).await?;
         let claimed = self.process.storage.claim(claim, now).await?;
         let more = claimed.len() == limit;
         self.claimed_last = claimed.len();

@@ -200,11 +200,14 @@ pub fn overridden(record: &JobRecord, overrides: Overrides, now: Timestamp) -> S
 }
 
 /// Where the cursor goes when a pause ends: the next occurrence after now, so that the paused time is
-/// never made up for; a one-time job keeps its instant and runs even if it has passed.
+/// never made up for. An occurrence that is still to come stays the next one, also for a clock that is
+/// behind; a one-time job keeps its instant and runs even if it has passed.
 pub fn resumed(record: &JobRecord, now: Timestamp) -> Option<Timestamp> {
-    match record.job.schedule.as_once() {
-        Some(_) => record.cursor,
-        None => record.job.schedule.next(now),
+    let schedule = &record.job.schedule;
+    match record.cursor {
+        Some(cursor) if cursor > now || schedule.as_once().is_some() => Some(cursor),
+        None if schedule.as_once().is_some() => None,
+        _ => schedule.next(now),
     }
 }
 
@@ -289,10 +292,13 @@ fn merged(
 }
 
 /// The record with its cursor on the first occurrence after now, or finished when there is none.
+///
+/// Never on one that was decided about: a clock that is behind must not fire an occurrence again.
 fn started(record: JobRecord, now: Timestamp) -> JobRecord {
     let schedule = &record.job.schedule;
     let has_runs_left = schedule.runs_max().is_none_or(|most| record.runs < most);
-    let cursor = schedule.next(now).filter(|_| has_runs_left);
+    let decided = record.last_nominal.map_or(now, |last| last.max(now));
+    let cursor = schedule.next(decided).filter(|_| has_runs_left);
     let retired = match cursor {
         Some(_) => None,
         None => Some(Retirement::Finished),

@@ -6,6 +6,7 @@ mod acting;
 mod attempts;
 mod bad_input;
 mod broker;
+mod clocks;
 mod correlation;
 mod deliveries;
 mod faulty;

@@ -591,3 +591,24 @@ fn resuming_never_replays_the_pause_but_keeps_a_one_time_job() {
         Some(today("13:00:00"))
     );
 }
+
+/// Found by the simulation: a node whose clock was behind resumed, or changed the schedule, and fired
+/// again what had been fired.
+#[test]
+fn a_clock_that_is_behind_never_leads_back_to_what_was_decided() {
+    let record = JobRecord {
+        cursor: Some(today("18:00:00")),
+        last_nominal: Some(today("17:00:00")),
+        ..paused(stored())
+    };
+    assert_eq!(
+        resumed(&record, today("15:10:00")),
+        Some(today("18:00:00"))
+    );
+    let changed = change(
+        &record,
+        &declaration(cron("0,30 * * * *"), 2),
+        today("15:10:00"),
+    );
+    assert_eq!(changed.cursor, Some(today("17:30:00")));
+}

@@ -43,6 +43,8 @@ pub(crate) struct Ledger {
     /// How often each message was settled as done with an execution.
     done: BTreeMap<MessageId, u64>,
     pub(crate) carried: BTreeMap<MessageId, bool>,
+    /// Whether history fell out, so that it cannot be compared any more.
+    history_pruned: bool,
     /// Messages that went because an operator or a newer message said so.
     gone: BTreeSet<MessageId>,
     pub(crate) tally: Tally,
@@ -93,6 +95,7 @@ impl Ledger {
             accepted: BTreeSet::new(),
             done: BTreeMap::new(),
             carried: BTreeMap::new(),
+            history_pruned: false,
             gone: BTreeSet::new(),
             tally: Tally::default(),
             violation: None,

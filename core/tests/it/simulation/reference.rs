@@ -77,10 +77,10 @@ fn listed(schedule: &Schedule, cursor: Timestamp, now: Timestamp) -> Vec<Timesta
 /// A pause that ends: nothing runs, a one-time job keeps its instant.
 fn resumed(record: &JobRecord, all: &[Timestamp], now: Timestamp) -> Fate {
     let runs = record.runs;
-    let (cursor, all) = match record.job.schedule.as_once() {
-        Some(_) => (record.cursor, &[][..]),
-        None => (after_all(record, now), all),
-    };
+    let once = record.job.schedule.as_once().is_some();
+    let kept = once || record.cursor.is_some_and(|cursor| cursor > now);
+    let cursor = if kept { record.cursor } else { record.job.schedule.next(now) };
+    let all = if once { &[] } else { all };
     let skipped = match (all.first(), all.last()) {
         (Some(first), Some(last)) => {
             vec![SkippedOne { first: *first, last: *last, count: all.len() as u64, reason: SkipReason::Paused }]
@@ -92,7 +92,7 @@ fn resumed(record: &JobRecord, all: &[Timestamp], now: Timestamp) -> Fate {
     Fate { skipped, cursor, last_nominal, runs, finished, ..Fate::default() }
 }
 
-/// The next occurrence that nobody has decided about, whatever the clock says.
+/// The next occurrence that nobody has decided about, however wrong the clock is.
 pub(crate) fn after_all(record: &JobRecord, now: Timestamp) -> Option<Timestamp> {
     record.job.schedule.next(record.last_nominal.map_or(now, |last| last.max(now)))
 }

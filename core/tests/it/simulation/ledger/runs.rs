@@ -52,7 +52,7 @@ impl Ledger {
         let beside = self.running.entry(id).or_default();
         beside.insert(context.execution_id());
         let (count, calm) = (beside.len(), self.calm);
-        self.must(!calm || count == 1, "without faults a message never runs twice at once", || {
+        self.must(!calm || carried || count == 1, "without faults a message never runs twice at once", || {
             format!("{id} runs {count} times at {started_at}")
         });
     }
@@ -64,6 +64,9 @@ impl Ledger {
         let (message, started_at) = (run.message, run.started_at);
         if let Some(beside) = self.running.get_mut(&message) {
             beside.remove(&execution);
+        }
+        if matches!(said, Some(Said::Done | Said::Cancel)) {
+            self.finish_carried(message);
         }
         let now = self.clock.now();
         self.must(started_at <= now, "time goes on", || format!("{message}"));
@@ -109,7 +112,7 @@ impl Ledger {
 
     /// How often each message was done whose executions are all kept.
     pub(crate) fn done(&self) -> Vec<(MessageId, u64)> {
-        let kept = |(id, _): &(&MessageId, &u64)| self.messages.contains_key(*id);
+        let kept = |(id, _): &(&MessageId, &u64)| !self.history_pruned && self.messages.contains_key(*id);
         self.done.iter().filter(kept).map(|(id, count)| (*id, *count)).collect()
     }
 

@@ -52,6 +52,7 @@ impl Ledger {
         self.must(pruned.messages == went.len() as u64, "only what is finished and old is pruned", || {
             format!("{pruned:?}, expected {}", went.len())
         });
+        self.history_pruned |= pruned.executions > 0;
         for id in went {
             self.messages.remove(&id);
             self.gone.insert(id);
@@ -64,8 +65,7 @@ impl Ledger {
             if let (Some(id), Ending::Succeeded | Ending::Cancelled) = (execution.message, execution.ending) {
                 let wanted = if execution.ending == Ending::Succeeded { Said::Done } else { Said::Cancel };
                 let said = self.said(execution.id);
-                self.must(said == Some(wanted), "a verdict follows from its attempt", || format!("{execution:?}"));
-                self.finish_carried(id);
+                self.must(said == Some(wanted), "a verdict follows from its attempt", || format!("{id}: {execution:?}"));
             }
             let Some(letter) = dead else { continue };
             let id = letter.message.id;
