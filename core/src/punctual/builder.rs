@@ -17,7 +17,9 @@ use crate::event::{Event, Events};
 use crate::handler::{AnyHandler, Handler, erase};
 use crate::inspect::Inspect;
 use crate::middleware::Middleware;
-use crate::model::{IdSource, Ids, Job, JobName, Origin, ProcessId, Queue, Terms, Topic, TransportName};
+use crate::model::{
+    IdSource, Ids, Job, JobName, NAME_LENGTH_MAX, Origin, ProcessId, Queue, Terms, Topic, TransportName,
+};
 use crate::policy::{Declaration, configured_schedule};
 use crate::storage::Storage;
 use crate::transport::{Delay, Subscription, Transport};
@@ -297,6 +299,11 @@ fn subscriptions(
         if !transports.contains_key(&transport) {
             return Err(Error::invalid(format!(
                 "the subscription to {topic:?} names the transport {transport:?}, which was not given to the builder"
+            )));
+        }
+        if group.is_empty() || group.chars().count() > NAME_LENGTH_MAX || group.chars().any(char::is_control) {
+            return Err(Error::invalid(format!(
+                "the subscription to {topic:?} names the group {group:?}; a group has 1 to {NAME_LENGTH_MAX} printable characters"
             )));
         }
         if !registry.contains(&topic) {

@@ -383,6 +383,19 @@ fn a_subscription_needs_its_transport_and_its_handler() {
 }
 
 #[test]
+fn a_subscription_needs_a_group_that_can_be_named() {
+    for group in ["", "two\nlines", &"g".repeat(201)] {
+        let owner = ProcessId::from_uuid(punctual::uuid::Uuid::nil());
+        let post = Arc::new(memory_transport(world().0, owner));
+        let error = refused(|builder| {
+            let builder = builder.transport("post", post).handler("mail", quiet);
+            builder.subscribe("post", "mail", group)
+        });
+        says(&error, ErrorKind::Invalid, &["\"mail\"", "group"]);
+    }
+}
+
+#[test]
 fn numbers_that_cannot_work_are_refused_by_name() {
     let error = refused(|builder| builder.queue("mail", 0));
     says(&error, ErrorKind::Invalid, &["\"mail\"", "concurrency 0"]);

@@ -1,6 +1,8 @@
 //! One-time jobs: planned at run time, about something, cancellable, tried again in proportion to
 //! how far ahead they were planned.
 
+use std::future::IntoFuture;
+
 use punctual::inspect::{MessageFilter, Page};
 use punctual::model::{DeadReason, Ending, Source, State};
 use punctual::storage::Commanded;
@@ -405,4 +407,34 @@ async fn declarations_leave_one_time_jobs_alone() {
     second.advance(seconds(600)).await;
     assert_eq!(log.lines(), ["reminded"]);
     assert_eq!(second.punctual.admin().jobs().await.unwrap().len(), 1);
+}
+
+// spec: D-32, D-34
+#[tokio::test]
+async fn many_replacements_at_once_leave_exactly_one() {
+    let log = Log::default();
+    let bench = Bench::start(reminding(&log)).await;
+    let jobs = bench.punctual.jobs();
+    let plan = |number: u64| {
+        let once = jobs
+            .once("remind")
+            .after(seconds(60 + number))
+            .key("order-7");
+        once.payload(&number.to_string()).replace().into_future()
+    };
+    let planned = futures_util::future::join_all((0..50).map(plan)).await;
+    assert!(planned.iter().all(Result::is_ok));
+    bench.advance(seconds(30)).await;
+    assert_eq!(
+        bench
+            .punctual
+            .admin()
+            .counts()
+            .await
+            .unwrap()
+            .total(State::Pending),
+        1
+    );
+    bench.advance(seconds(600)).await;
+    assert_eq!(log.len(), 1);
 }
