@@ -359,7 +359,6 @@ fn two_handlers_of_one_topic_are_refused() {
     says(&error, ErrorKind::Conflict, &["\"mail\""]);
 }
 
-// spec: U-36
 #[test]
 fn a_subscription_needs_its_transport_and_its_handler() {
     let post = || {

@@ -236,7 +236,7 @@ async fn a_rescuer_that_finds_nothing_says_nothing() {
     assert_eq!(bench.punctual.events().count("leases.rescued"), 0);
 }
 
-// spec: H-11, T-22
+// spec: H-11
 #[tokio::test]
 async fn the_rescuer_looks_every_rescue_interval_not_at_every_poll() {
     let world = world();

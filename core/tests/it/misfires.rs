@@ -248,7 +248,7 @@ async fn a_second_restart_does_not_apply_the_policy_again() {
     assert_eq!(again.punctual.events().count("job.misfired"), 0);
 }
 
-// spec: M-23, M-7
+// spec: M-23
 #[tokio::test]
 async fn a_year_of_missed_seconds_is_decided_in_one_bounded_step() {
     let job = || Job::cron("secondly", "* * * * * *").misfire(Misfire::fire_once());

@@ -104,7 +104,7 @@ async fn an_instant_in_the_past_is_refused_and_nothing_is_stored() {
     assert_eq!(log.len(), 2);
 }
 
-// spec: H-33, H-34, H-75, T-3
+// spec: H-33, H-34, H-75
 #[tokio::test]
 async fn the_process_that_plans_need_not_have_the_handler() {
     let log = Log::default();

@@ -29,7 +29,7 @@ fn daily(builder: Builder) -> Builder {
     builder.declare(Job::cron("daily", "0 8 * * *"))
 }
 
-// spec: U-39a, U-35, U-38, T-47, T-57
+// spec: U-39a, U-38, T-47, T-57
 #[tokio::test]
 async fn a_new_job_is_stored_with_its_next_occurrence() {
     let jobs = deploy(&world(), |builder| daily(hourly(builder))).await;
@@ -176,7 +176,7 @@ async fn a_configured_cron_that_cannot_be_read_is_told_and_not_used() {
     );
 }
 
-// spec: H-54, H-56, H-53
+// spec: H-54, H-56
 #[tokio::test]
 async fn a_configured_cron_wins_and_replaces_the_cron_alone() {
     let job = || {
@@ -244,7 +244,7 @@ async fn two_releases_side_by_side_do_not_flip_a_job() {
     assert_eq!(seen[2].cursor, Some(instant("2026-03-02T09:00:00Z")));
 }
 
-// spec: T-2, T-65, H-49
+// spec: T-2, T-65
 #[tokio::test]
 async fn a_storage_that_is_down_at_the_start_delays_scheduling_and_nothing_else() {
     let world = world();

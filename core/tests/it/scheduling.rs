@@ -32,7 +32,7 @@ async fn runs(job: JobBuilder, from: &str, length: u64) -> Vec<String> {
     log.lines()
 }
 
-// spec: U-47, U-45, T-64, U-18
+// spec: U-47, U-45, T-64
 #[tokio::test]
 async fn three_nodes_fire_an_occurrence_once() {
     let log = Log::default();

@@ -125,7 +125,7 @@ async fn a_trigger_respects_the_overlap_policy_unless_told_otherwise() {
 }
 
 // Decision 3.16.
-// spec: U-32, U-34, T-6
+// spec: U-34
 #[tokio::test]
 async fn a_pause_lets_a_run_finish_and_a_resume_replays_nothing() {
     let (log, gate) = (Log::default(), Gate::shut());

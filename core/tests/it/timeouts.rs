@@ -14,7 +14,7 @@ fn limited(limit: u64, retry: Retry) -> Terms {
     }
 }
 
-// spec: H-25, H-24, H-72
+// spec: H-25, H-24
 #[tokio::test]
 async fn the_limit_is_the_message_s_own_else_the_global_one() {
     let log = Log::default();

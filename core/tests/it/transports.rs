@@ -251,7 +251,7 @@ async fn a_refused_topic_holds_up_no_other() {
 }
 
 // Decision 3.20.
-// spec: D-11, D-12, D-6
+// spec: D-11, D-6
 #[tokio::test]
 async fn without_a_storage_a_delay_is_a_configuration_error() {
     let log = Log::default();
