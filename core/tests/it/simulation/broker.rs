@@ -20,7 +20,7 @@ use super::faults::Fault;
 use super::machine::Machine;
 use super::shared::{Shared, lock};
 
-/// How long a delivery may stay unsettled before it is delivered again.
+/// How long a delivery may stay unsettled before it is delivered again; without faults for ever.
 const VISIBILITY: Duration = Duration::from_secs(300);
 
 /// The broker itself; outlives every process.
@@ -77,7 +77,7 @@ impl Broker {
         let mut taken = Vec::new();
         for number in numbers {
             if let Some(letter) = letters.get_mut(&number) {
-                letter.visible_at = add(now, VISIBILITY);
+                letter.visible_at = if self.shared.calm { Timestamp::MAX } else { add(now, VISIBILITY) };
                 taken.push((number, letter.clone()));
             }
         }

@@ -9,7 +9,8 @@ use punctual::jiff::Timestamp;
 use punctual::model::{
     Ending, Execution, JobName, JobRecord, Message, Occurrence, ProcessId, Retirement, Source, Steer,
 };
-use punctual::policy::effective;
+use punctual::Overlap;
+use punctual::policy::{MisfirePolicy, effective};
 use punctual::storage::{Declared, DueJob, Fired, Firing, Steered};
 
 use super::Ledger;
@@ -113,12 +114,32 @@ impl Ledger {
         for message in &firing.messages {
             self.made(before, message, *now);
         }
+        self.admitted(before, firing);
         let back = matches!((before.cursor, firing.after.cursor), (Some(old), Some(new)) if new < old);
         self.must(!back, "a cursor never moves back by itself", || format!("{name} from {:?} to {:?}", before.cursor, firing.after.cursor));
         self.tally.firings += 1;
         self.tally.occurrences += about as u64;
         self.tally.misfires += expected.fired.iter().filter(|one| one.missed.is_some()).count() as u64;
         self.tally.skips += expected.skipped.iter().map(|one| one.count).sum::<u64>();
+    }
+
+    /// What is alive at the moment of the firing, and not only when it was decided, leaves room.
+    fn admitted(&mut self, before: &JobRecord, firing: &Firing) {
+        let most = match before.job.overlap {
+            Overlap::Skip => 1,
+            Overlap::QueueOne => 2,
+            Overlap::Allow { parallel_max: Some(most) } => usize::try_from(most).unwrap_or(usize::MAX),
+            Overlap::Allow { parallel_max: None } | Overlap::CancelRunning => return,
+        };
+        let promised = |message: &Arc<Message>| {
+            let facts = message.occurrence.as_ref().and_then(|occurrence| occurrence.misfire.as_ref());
+            facts.is_some_and(|facts| facts.policy == MisfirePolicy::FireAll)
+        };
+        let alive = self.alive_of(&firing.job).len() + firing.messages.len();
+        let fits = firing.messages.iter().all(promised) || alive <= most;
+        self.must(fits, "no more runs are alive than the overlap policy allows", || {
+            format!("{}: {alive} under {:?}", firing.job, before.job.overlap)
+        });
     }
 
     /// The message an occurrence became.
@@ -182,7 +203,8 @@ impl Ledger {
         });
         let layers = |record: &JobRecord| effective(&record.declared, record.configured.as_ref(), &record.overrides).schedule;
         let kept = layers(before) == layers(after);
-        let next = after_all(after, now);
+        let over = after.job.schedule.runs_max().is_some_and(|most| after.runs >= most);
+        let next = after_all(after, now).filter(|_| !over);
         let (cursor, retired) = match (after.retired, before.retired) {
             (Some(Retirement::Removed), _) => (None, after.retired),
             (_, None | Some(Retirement::Finished)) if kept => (before.cursor, before.retired),

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use punctual::Context;
 use punctual::jiff::Timestamp;
-use punctual::model::{ExecutionId, MessageId, State};
+use punctual::model::{ExecutionId, MessageId, Source, State};
 use punctual::storage::Settlement;
 
 use super::Ledger;
@@ -46,14 +46,33 @@ impl Ledger {
                 format!("{id} attempt {attempt} on {}", machine.name)
             });
         }
+        if carried {
+            self.delivered(context);
+        }
         let started_at = self.clock.now();
         let run = Run { message: id, started_at, said: None };
         self.runs.insert(context.execution_id(), run);
         let beside = self.running.entry(id).or_default();
         beside.insert(context.execution_id());
         let (count, calm) = (beside.len(), self.calm);
-        self.must(!calm || carried || count == 1, "without faults a message never runs twice at once", || {
+        self.must(!calm || count == 1, "without faults a message never runs twice at once", || {
             format!("{id} runs {count} times at {started_at}")
+        });
+    }
+
+    /// A broker counts nothing: the engine carries the attempts spent.
+    fn delivered(&mut self, context: &Context) {
+        let (id, attempt, most) = (context.message_id(), context.attempt(), context.attempts_max());
+        self.must(most.is_none_or(|most| attempt <= most.max(1)), "attempts never exceed the maximum", || {
+            format!("{id} is at attempt {attempt} of {most:?}")
+        });
+        let free = self.terms.get(context.topic().as_str()).is_some_and(|terms| terms.snoozes_max > 0);
+        let spent = |run: &&Run| run.message == id && !(free && run.said == Some(Said::Snooze));
+        let spent = self.runs.values().filter(spent).count();
+        // An operator who sends it again starts a count of its own.
+        let plain = self.calm && context.source() != Source::Redriven;
+        self.must(!plain || usize::try_from(attempt) == Ok(spent + 1), "every attempt is counted", || {
+            format!("{id} is at attempt {attempt} after {spent} were spent")
         });
     }
 
