@@ -87,7 +87,9 @@ pub trait Storage: Send + Sync + 'static {
     /// run out, under a fresh lease and without counting an attempt. `now` is the storage's time.
     async fn reclaim(&self, reclaim: Reclaim, now: Timestamp) -> Result<Vec<Claimed>>;
 
-    /// Says that a process is alive until an instant. With an instant in the past it says goodbye.
+    /// Says that a process is alive until an instant. One that is not after `now` says goodbye.
+    ///
+    /// A beat that arrives late never takes back what a later one said; only a goodbye does.
     async fn beat(&self, process: ProcessId, until: Timestamp, now: Timestamp) -> Result<()>;
 
     /// Deletes at most `limit` finished messages and executions that ended strictly before an

@@ -178,8 +178,8 @@ impl Storage for MemoryStorage {
         Ok(self.act(|memory| memory.reclaim(&reclaim, now)))
     }
 
-    async fn beat(&self, process: ProcessId, until: Timestamp, _now: Timestamp) -> Result<()> {
-        self.act(|memory| memory.beat(process, until));
+    async fn beat(&self, process: ProcessId, until: Timestamp, now: Timestamp) -> Result<()> {
+        self.act(|memory| memory.beat(process, until, now));
         Ok(())
     }
 

@@ -34,8 +34,9 @@ impl Leases {
         }
     }
 
-    pub(super) fn beat(&mut self, process: ProcessId, until: Timestamp) {
-        self.beats.insert(process, until);
+    pub(super) fn beat(&mut self, process: ProcessId, until: Timestamp, now: Timestamp) {
+        let said = self.beats.entry(process).or_insert(until);
+        *said = if until > now { until.max(*said) } else { until };
     }
 
     /// Forgets processes that went silent before an instant and hold nothing: nobody will ask

@@ -109,7 +109,7 @@ impl Life {
             4 | 5 => self.settle(),
             6 => {
                 let (owner, until) = (self.process(), self.instant());
-                self.memory.beat(owner, until);
+                self.memory.beat(owner, until, self.now);
                 let reclaim = Reclaim {
                     owner: self.process(),
                     limit: 2,

@@ -8,8 +8,8 @@ use crate::model::{Lease, ProcessId};
 use crate::storage::{Claimed, Prune, Pruned, Reclaim};
 
 impl Memory {
-    pub(super) fn beat(&mut self, process: ProcessId, until: Timestamp) {
-        self.index.leases.beat(process, until);
+    pub(super) fn beat(&mut self, process: ProcessId, until: Timestamp, now: Timestamp) {
+        self.index.leases.beat(process, until, now);
     }
 
     pub(super) fn reclaim(&mut self, reclaim: &Reclaim, now: Timestamp) -> Vec<Claimed> {

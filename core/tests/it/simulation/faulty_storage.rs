@@ -262,7 +262,7 @@ impl Storage for FaultyStorage {
     async fn beat(&self, process: ProcessId, until: Timestamp, now: Timestamp) -> Result<()> {
         self.there("beat").await?;
         self.inner.beat(process, until, now).await?;
-        self.shared.ledger().beaten(process, until);
+        self.shared.ledger().beaten(process, until, now);
         self.back("beat").await
     }
 

@@ -128,3 +128,17 @@ async fn a_process_that_says_goodbye_frees_its_work_at_once() {
     f.storage.beat(owner, at(-1), at(0)).await.unwrap();
     assert_eq!(f.reclaim(9, at(0)).await.len(), 1);
 }
+
+/// Found by the simulation: a beat that was overtaken made its process look dead, so that everything it
+/// claimed was taken away at once, again and again.
+#[tokio::test]
+async fn a_beat_that_arrives_late_takes_nothing_back() {
+    let f = Fixture::new();
+    let owner = f.process();
+    f.storage.beat(owner, at(40), at(10)).await.unwrap();
+    f.storage.beat(owner, at(30), at(0)).await.unwrap();
+    f.enqueue(f.message()).await;
+    f.claim(owner, 1, at(11)).await;
+    assert_eq!(f.reclaim(9, at(35)).await, []);
+    assert_eq!(f.reclaim(9, at(41)).await.len(), 1);
+}

@@ -35,8 +35,10 @@ impl Ledger {
         }
     }
 
-    pub(crate) fn beaten(&mut self, process: ProcessId, until: Timestamp) {
-        self.beats.insert(process, until);
+    /// A late beat takes nothing back; a goodbye does.
+    pub(crate) fn beaten(&mut self, process: ProcessId, until: Timestamp, now: Timestamp) {
+        let before = self.beats.get(&process).copied().unwrap_or(until);
+        self.beats.insert(process, if until > now { until.max(before) } else { until });
     }
 
     pub(crate) fn pruned(&mut self, prune: Prune, pruned: Pruned) {
