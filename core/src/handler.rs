@@ -18,7 +18,7 @@ pub(crate) use context::ContextParts;
 pub use outcome::{HandlerError, HandlerResult, IntoOutcome, Outcome};
 
 use crate::error::Result;
-use crate::model::Body;
+use crate::model::{Body, Message};
 
 /// Deals with messages whose body reads as `M`.
 ///
@@ -62,8 +62,8 @@ where
 
 /// A handler whose payload type is forgotten: what the registry keeps.
 pub(crate) trait AnyHandler: Send + Sync + 'static {
-    /// Reads the body; fails when it does not fit, before anything has run.
-    fn prepare(&self, body: &Body) -> Result<Prepared<'_>>;
+    /// Reads the payload; fails when it does not fit, before anything has run.
+    fn prepare(&self, message: &Message) -> Result<Prepared<'_>>;
 }
 
 /// A call that only needs its context.
@@ -79,9 +79,19 @@ where
     M: DeserializeOwned + Send + 'static,
     H: Handler<M>,
 {
-    fn prepare(&self, body: &Body) -> Result<Prepared<'_>> {
-        let payload = body.read::<M>()?;
+    fn prepare(&self, message: &Message) -> Result<Prepared<'_>> {
+        let payload = read::<M>(message)?;
         Ok(Box::new(move |context| Box::pin(self.handler.handle(payload, context))))
+    }
+}
+
+/// The payload a handler receives: the body, or without one nothing at all, or the occurrence for a
+/// handler that takes that.
+fn read<M: DeserializeOwned>(message: &Message) -> Result<M> {
+    let nothing = message.body.read::<M>();
+    match &message.occurrence {
+        Some(occurrence) if nothing.is_err() && message.body.bytes.is_empty() => Body::json(occurrence)?.read(),
+        _ => nothing,
     }
 }
 

@@ -41,6 +41,8 @@ pub trait Storage: Send + Sync + 'static {
     ///
     /// - Only pending messages with `due_at <= now`, ordered by priority (high first), due time, id.
     /// - Counts the attempt. Every lease has a token greater than all before.
+    /// - An exclusive message is not handed out while another message of its job is running, and a
+    ///   scheduled one not while its job is paused; both keep their place.
     /// - No message is ever given to two owners.
     async fn claim(&self, claim: Claim, now: Timestamp) -> Result<Vec<Claimed>>;
 
@@ -97,6 +99,7 @@ pub trait Storage: Send + Sync + 'static {
     async fn prune(&self, prune: Prune, now: Timestamp) -> Result<Pruned>;
 
     /// The earliest instant at which a line has something to do; in the past when it has it now.
+    /// Messages that wait for their turn do not count; a ring says when it comes.
     async fn next_due(&self, line: &Line) -> Result<Option<Timestamp>>;
 
     /// A handle that rings when a line may have become due earlier than [`Storage::next_due`] said.
@@ -363,6 +366,8 @@ pub enum Line {
     Queue(Queue),
     /// The jobs.
     Jobs,
+    /// The leases: rings when somebody asks for a running message to be cancelled. Never due.
+    Leases,
 }
 
 /// Rings when something may have become due earlier.

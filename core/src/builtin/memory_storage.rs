@@ -15,6 +15,7 @@ mod memory;
 mod names;
 mod reading;
 mod records;
+mod turns;
 #[cfg(test)]
 mod tests;
 mod upkeep;
@@ -93,6 +94,7 @@ impl MemoryStorage {
         let (answer, bells, _removed) = {
             let mut memory = self.memory.lock().unwrap_or_else(PoisonError::into_inner);
             let answer = step(&mut memory);
+            memory.offer_turns();
             (answer, memory.take_bells(), memory.take_removed())
         };
         for bell in bells {

@@ -14,7 +14,7 @@ use crate::inspect::{Counts, ExecutionFilter, JobFilter, MessageFilter, Page, Pa
 use crate::model::{
     Execution, ExecutionId, JobName, JobRecord, Message, MessageId, MessageRecord, Source, State, Steer,
 };
-use crate::policy::{Planned, admit};
+use crate::policy::{Overlap, Planned, admit};
 use crate::storage::{Command, Commanded, Fired, Firing, Prune, Pruned, Steered};
 
 /// How often a change is tried again when others write at the same time.
@@ -111,6 +111,7 @@ impl Admin {
             }
             let message = Message {
                 source: Source::Manual,
+                exclusive: !ignore_overlap && !matches!(record.job.overlap, Overlap::Allow { .. }),
                 ..occurrence_message(&self.process, &record.job, now, None, now)
             };
             let id = message.id;

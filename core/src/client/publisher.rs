@@ -66,7 +66,8 @@ impl Publisher {
         Publish { publisher: self.clone(), draft }
     }
 
-    /// Sends many messages; those for the storage in one step, all or nothing.
+    /// Sends many messages; those for the storage in one step, all or nothing. Through middleware, and
+    /// to a transport, each goes by itself.
     pub async fn publish_all(&self, messages: Vec<Publish>) -> Result<Vec<Published>> {
         let now = self.process.now();
         let (mut entries, mut places, mut published) = (Vec::new(), Vec::new(), Vec::new());
@@ -113,6 +114,7 @@ impl Publisher {
             source: draft.source,
             key: draft.key,
             dedupe: draft.dedupe,
+            exclusive: false,
             body: draft.body,
             headers: draft.headers,
             trail,

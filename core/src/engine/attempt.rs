@@ -61,7 +61,7 @@ pub(crate) async fn attempt(process: &Process, started: &Started) -> Option<Repo
         return Some(Report::NoHandler);
     };
     // Reading a body runs the payload type's own code, which may panic like any other.
-    let prepared = std::panic::catch_unwind(AssertUnwindSafe(|| registration.handler.prepare(&message.body)));
+    let prepared = std::panic::catch_unwind(AssertUnwindSafe(|| registration.handler.prepare(message)));
     let prepared = match prepared {
         Ok(Ok(prepared)) => prepared,
         Ok(Err(error)) => return Some(Report::Poison { error: Arc::from(error.to_string()) }),

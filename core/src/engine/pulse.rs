@@ -14,21 +14,24 @@ use crate::error::Result;
 use crate::event::Event;
 use crate::handler::Cause;
 use crate::model::LeaseRef;
-use crate::storage::{BEAT_INTERVAL, BEAT_LENGTH, Extended, Storage};
+use crate::storage::{BEAT_INTERVAL, BEAT_LENGTH, Extended, Line, Storage, Wakeup};
 
 /// A correction beyond this is worth a warning.
 const DRIFT_NOTED: Duration = Duration::from_secs(1);
+/// The longest rest after failures: a handler whose lease runs out meanwhile has to be stopped.
+pub(crate) const PULSE_REST_MAX: Duration = Duration::from_secs(1);
 /// The most leases in one renewal.
 const RENEW_MAX: usize = 1_000;
 
 /// Keeps a process alive in the eyes of the others.
 pub(crate) struct Pulse {
     process: Arc<Process>,
+    planned: Option<Timestamp>,
 }
 
 impl Pulse {
     pub(crate) fn new(process: Arc<Process>) -> Self {
-        Self { process }
+        Self { process, planned: None }
     }
 
     /// How often the pulse beats.
@@ -36,12 +39,17 @@ impl Pulse {
         BEAT_INTERVAL.min(self.process.options.lease_length / 3)
     }
 
-    /// Renews what is a third through its length; one storage that fails does not keep the leases of
-    /// another from it.
-    async fn renew(&self, now: Timestamp) -> Result<()> {
+    /// What it listens to: requests to cancel what is running.
+    pub(crate) fn wakeups(&self) -> Vec<Wakeup> {
+        self.process.storages.iter().map(|storage| storage.wakeup(&Line::Leases)).collect()
+    }
+
+    /// Renews what is a third through its length, or everything to learn what has to stop; one storage
+    /// that fails does not keep the leases of another from it.
+    async fn renew(&self, everything: bool, now: Timestamp) -> Result<()> {
         let renew_before = add(now, self.process.options.lease_length * 2 / 3);
         let mut leases = self.process.in_flight.leases();
-        leases.retain(|in_hand| in_hand.until.is_none_or(|until| until <= renew_before));
+        leases.retain(|in_hand| everything || in_hand.until.is_none_or(|until| until <= renew_before));
         let mut outcome = Ok(());
         for storage in &self.process.storages {
             let (own, others): (Vec<_>, Vec<_>) =
@@ -92,6 +100,8 @@ impl Service for Pulse {
     }
 
     async fn turn(&mut self, now: Timestamp) -> Result<Turn> {
+        // Before its time only when somebody rang.
+        let woken = self.planned.take().is_some_and(|planned| now < planned);
         let before = self.process.clock.ahead();
         let followed = self.process.clock.follow(&*self.process.storage).await;
         let Ok(now) = followed else {
@@ -105,8 +115,10 @@ impl Service for Pulse {
         }
         self.drop_expired(now);
         beat(&self.process, now).await?;
-        self.renew(now).await?;
-        Ok(Turn::At(add(now, self.interval())))
+        self.renew(woken, now).await?;
+        let next = add(now, self.interval());
+        self.planned = Some(next);
+        Ok(Turn::At(next))
     }
 }
 

@@ -14,10 +14,10 @@ use crate::clock::add;
 use crate::error::Result;
 use crate::event::Event;
 use crate::model::{
-    Body, Ending, Execution, Headers, Job, JobRecord, Message, MisfireFacts, Occurrence, Retirement,
+    Ending, Execution, Headers, Job, JobRecord, Message, MisfireFacts, Occurrence, Retirement,
     SkipReason, Source, Trail,
 };
-use crate::policy::{COUNT_MAX, Plan, Planned, Skip, admit, plan, resumed};
+use crate::policy::{COUNT_MAX, Overlap, Plan, Planned, Skip, admit, plan, resumed};
 use crate::storage::{DueJob, Fired, Firing, Line};
 
 /// How often a firing is decided again in one turn when runs overlap meanwhile.
@@ -179,8 +179,7 @@ fn fired_message(process: &Process, job: &Job, planned: &Planned, now: Timestamp
     message
 }
 
-/// The message an occurrence becomes: due at once, with the job's terms; its body is the job's, or
-/// the occurrence itself.
+/// The message an occurrence becomes: due at once, with the job's body and terms.
 pub(crate) fn occurrence_message(
     process: &Process,
     job: &Job,
@@ -190,12 +189,6 @@ pub(crate) fn occurrence_message(
 ) -> Message {
     let occurrence =
         Occurrence { job: job.name.clone(), nominal, schedule: Some(job.schedule.to_string()), misfire };
-    // An occurrence always writes as JSON; an empty body would only cost the handler its payload.
-    let body = if job.body.bytes.is_empty() {
-        Body::json(&occurrence).unwrap_or_default()
-    } else {
-        job.body.clone()
-    };
     Message {
         id: process.message_id(now),
         topic: job.topic.clone(),
@@ -206,7 +199,8 @@ pub(crate) fn occurrence_message(
         source: Source::Scheduled,
         key: None,
         dedupe: None,
-        body,
+        exclusive: !matches!(job.overlap, Overlap::Allow { .. }),
+        body: job.body.clone(),
         headers: Headers::new(),
         trail: Trail::default(),
         occurrence: Some(occurrence),

@@ -41,7 +41,11 @@ pub trait Service: Send {
 pub(crate) struct Pace {
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) events: Arc<Events>,
-    pub(crate) poll_interval: Duration,
+    /// The longest sleep of a service that somebody may have failed to wake; none for one that knows
+    /// its own time.
+    pub(crate) poll_interval: Option<Duration>,
+    /// The longest rest after failures.
+    pub(crate) rest_max: Duration,
     pub(crate) wakeups: Vec<Wakeup>,
     pub(crate) stop: Stop,
 }
@@ -58,13 +62,8 @@ pub(crate) async fn run(mut service: Box<dyn Service>, mut pace: Pace) {
             }
             Ok(turn) => {
                 failures = 0;
-                let tick = next_tick(now, pace.poll_interval);
-                let until = match turn {
-                    // Nobody can make it due earlier, so there is nothing to look for before.
-                    Turn::At(instant) if pace.wakeups.is_empty() => instant,
-                    Turn::At(instant) => instant.min(tick),
-                    _ => tick,
-                };
+                let tick = pace.poll_interval.map_or(Timestamp::MAX, |interval| next_tick(now, interval));
+                let until = if let Turn::At(instant) = turn { instant.min(tick) } else { tick };
                 tokio::select! {
                     biased;
                     () = pace.stop.requested() => {}
@@ -74,7 +73,7 @@ pub(crate) async fn run(mut service: Box<dyn Service>, mut pace: Pace) {
             }
             Err(error) => {
                 failures += 1;
-                let again_at = add(now, backoff(failures));
+                let again_at = add(now, backoff(failures).min(pace.rest_max));
                 pace.events.emit(Event::ServiceFailed {
                     service: service.name().to_owned(),
                     error: error.to_string(),
@@ -105,9 +104,11 @@ async fn any_rung(wakeups: &mut [Wakeup]) {
 /// How long to wait after so many failures in a row: 100 ms, doubled each time, at most 30 s.
 pub(crate) fn backoff(failures: u32) -> Duration {
     const FIRST: Duration = Duration::from_millis(100);
-    const LONGEST: Duration = Duration::from_secs(30);
-    FIRST.saturating_mul(1 << failures.saturating_sub(1).min(16)).min(LONGEST)
+    FIRST.saturating_mul(1 << failures.saturating_sub(1).min(16)).min(REST_MAX)
 }
+
+/// The longest rest after failures, for a service that says nothing else.
+pub(crate) const REST_MAX: Duration = Duration::from_secs(30);
 
 /// The signal that ends every loop of a process.
 #[derive(Clone, Debug)]

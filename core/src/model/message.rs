@@ -33,6 +33,9 @@ pub struct Message {
     pub key: Option<Key>,
     /// While a message with the same value lives, a second one is a duplicate.
     pub dedupe: Option<Key>,
+    /// Whether it waits while another message of its job is running.
+    #[serde(default)]
+    pub exclusive: bool,
     /// The content.
     pub body: Body,
     /// Small facts that travel along.
@@ -178,6 +181,7 @@ mod tests {
             source: Source::Published,
             key: None,
             dedupe: None,
+            exclusive: false,
             body: Body::empty(),
             headers: Headers::new(),
             trail: Trail::default(),

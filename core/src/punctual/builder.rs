@@ -363,8 +363,12 @@ fn declarations(
     app: &str,
     release: u64,
 ) -> Result<Vec<Declaration>> {
-    for (name, _) in cron_overrides {
-        JobName::new(name)?;
+    for (name, text) in cron_overrides {
+        let job = JobName::new(name)?;
+        if jobs.iter().all(|declared| declared.name != job) {
+            let error = "no job of this name is declared here; check its spelling".to_owned();
+            events.emit(Event::JobConfigurationInvalid { job, text: text.clone(), error });
+        }
     }
     let declaration = |job: Job| {
         let text = cron_overrides.iter().find(|(name, _)| name == job.name.as_str()).map(|(_, text)| text);

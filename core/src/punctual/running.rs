@@ -9,7 +9,7 @@ use super::Builder;
 use crate::client::{Admin, Jobs, Publisher};
 use crate::clock::{Clock, add, within};
 use crate::engine::{
-    Pace, Process, Pruner, Pulse, QueueWorker, Reconciler, Relay, Rescuer, Scheduler, Service, Settler,
+    PULSE_REST_MAX, Pace, Process, Pruner, Pulse, QueueWorker, Reconciler, REST_MAX, Relay, Rescuer, Scheduler, Service, Settler,
     Stop, SubscribedTo, SubscriptionWorker, goodbye, run,
 };
 use crate::error::{Error, Result};
@@ -44,8 +44,8 @@ struct Consuming {
 /// A process: the services in the background, and the clients to talk to them.
 ///
 /// Built by [`Punctual::builder`], running after [`Punctual::start`], ended by
-/// [`Punctual::shutdown`]. Dropping it without a shutdown stops the services and leaves what runs to
-/// the rescuer of another process.
+/// [`Punctual::shutdown`]. Dropping it without a shutdown stops the services, asks handlers to
+/// stop, and leaves what they did not finish to the rescuer of another process.
 pub struct Punctual {
     process: Arc<Process>,
     blueprint: Mutex<Option<Blueprint>>,
@@ -123,8 +123,10 @@ impl Punctual {
         let mut tasks = self.tasks.lock().unwrap_or_else(PoisonError::into_inner);
         tasks.spawn(writer);
         let process = &self.process;
-        let pulse = Box::new(Pulse::new(process.clone()));
-        tasks.spawn(run(pulse, Pace { stop: self.pulse_stop.clone(), ..self.pace(Vec::new()) }));
+        let pulse = Pulse::new(process.clone());
+        let (stop, wakeups) = (self.pulse_stop.clone(), pulse.wakeups());
+        let pace = Pace { stop, poll_interval: None, rest_max: PULSE_REST_MAX, ..self.pace(wakeups) };
+        tasks.spawn(run(Box::new(pulse), pace));
         for storage in &process.storages {
             self.spawn(&mut tasks, Rescuer::new(process.clone(), storage.clone()), Vec::new());
         }
@@ -182,7 +184,9 @@ impl Punctual {
         Pace {
             clock: self.process.clock.clone(),
             events: self.process.events.clone(),
-            poll_interval: self.process.options.poll_interval,
+            // Who cannot be woken knows its own time.
+            poll_interval: Some(self.process.options.poll_interval).filter(|_| !wakeups.is_empty()),
+            rest_max: REST_MAX,
             wakeups,
             stop: self.process.stop.clone(),
         }
@@ -219,5 +223,6 @@ impl Drop for Punctual {
     fn drop(&mut self) {
         self.process.stop.request();
         self.pulse_stop.request();
+        self.process.in_flight.cancel_all(Cause::Shutdown);
     }
 }

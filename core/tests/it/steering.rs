@@ -265,7 +265,6 @@ async fn what_operators_do_is_told() {
 
 // Decision 3.16: what waits for its retry is parked with its job.
 #[tokio::test]
-#[ignore = "open: a retry of a paused job is claimed like any other message"]
 async fn a_pause_parks_the_retries_of_its_job() {
     let log = Log::default();
     let retry = punctual::Retry::intervals([seconds(60)]);

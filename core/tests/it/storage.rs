@@ -15,4 +15,5 @@ mod prune;
 mod reclaim;
 mod record;
 mod settle;
+mod turns;
 mod wakeup;

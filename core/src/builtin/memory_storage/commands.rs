@@ -31,7 +31,7 @@ impl Memory {
             && stored.record.state == State::Running
         {
             stored.record.cancel_requested = true;
-            self.index.ring(stored.lane);
+            self.index.leases.ring();
             return Commanded::Requested;
         }
         answered(self.change(id, StateChange::Cancel, |record| {

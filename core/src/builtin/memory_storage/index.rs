@@ -10,7 +10,8 @@ use super::by_end::{ByEnd, Ended, Place, first_at};
 use super::lane::{Lane, LaneId};
 use super::leases::Leases;
 use super::records::{Slot, Stored};
-use crate::model::{Queue, State};
+use super::turns::Turns;
+use crate::model::{JobName, Queue, State};
 use crate::storage::{Bell, Wakeup};
 
 /// The sorted sets.
@@ -18,6 +19,7 @@ pub(super) struct Index {
     lanes: Vec<Lane>,
     lane_ids: BTreeMap<Queue, LaneId>,
     pub(super) leases: Leases,
+    pub(super) turns: Turns,
     finished: ByEnd<Finished>,
     dead: BTreeMap<Place, Slot>,
     rung: BTreeSet<LaneId>,
@@ -41,6 +43,7 @@ impl Index {
             lanes: Vec::new(),
             lane_ids: BTreeMap::new(),
             leases: Leases::default(),
+            turns: Turns::default(),
             finished: ByEnd::new(),
             dead: BTreeMap::new(),
             rung: BTreeSet::new(),
@@ -59,7 +62,10 @@ impl Index {
                     self.rung.insert(stored.lane);
                 }
             }
-            State::Running => self.leases.insert(stored),
+            State::Running => {
+                self.leases.insert(stored);
+                self.turns.started(&stored.record.message);
+            }
             State::Done | State::Cancelled => {
                 self.finished.insert(Finished {
                     place: end_of(stored),
@@ -77,8 +83,14 @@ impl Index {
         let lane = &mut self.lanes[stored.lane];
         lane.count_down(stored.record.state);
         match stored.record.state {
-            State::Pending => lane.remove(stored),
-            State::Running => self.leases.remove(stored),
+            State::Pending => {
+                lane.remove(stored);
+                self.turns.leave(&stored.record.message, stored.slot);
+            }
+            State::Running => {
+                self.leases.remove(stored);
+                self.turns.ended(&stored.record.message);
+            }
             State::Done | State::Cancelled => self.finished.remove(end_of(stored)),
             State::Dead => {
                 self.dead.remove(&end_of(stored));
@@ -92,6 +104,19 @@ impl Index {
         let slot = lane.pop_due(now)?;
         lane.count_down(State::Pending);
         Some(slot)
+    }
+
+    /// A pending message that was taken out of its lane has to wait for its turn.
+    pub(super) fn set_aside(&mut self, stored: &Stored, job: &JobName) {
+        self.lanes[stored.lane].count_up(State::Pending);
+        self.turns.wait(job, stored.slot);
+    }
+
+    /// A pending message that waited for its turn is back in its lane.
+    pub(super) fn offer(&mut self, stored: &Stored) {
+        if self.lanes[stored.lane].insert(stored) {
+            self.rung.insert(stored.lane);
+        }
     }
 
     pub(super) fn find_lane(&self, queue: &Queue) -> Option<LaneId> {
@@ -119,11 +144,6 @@ impl Index {
     pub(super) fn wakeup(&mut self, queue: &Queue) -> Wakeup {
         let lane = self.make_lane(queue);
         self.lanes[lane].bell().wakeup()
-    }
-
-    /// Rings a lane at the end of this step, for whoever has one of its messages in hand.
-    pub(super) fn ring(&mut self, lane: LaneId) {
-        self.rung.insert(lane);
     }
 
     pub(super) fn take_bells(&mut self) -> Vec<Bell> {

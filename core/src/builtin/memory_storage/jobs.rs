@@ -19,6 +19,7 @@ pub(super) struct Jobs {
     due: BTreeSet<(Timestamp, JobName)>,
     bell: Bell,
     rung: bool,
+    resumed: Vec<JobName>,
 }
 
 impl Jobs {
@@ -29,6 +30,7 @@ impl Jobs {
             due: BTreeSet::new(),
             bell,
             rung: false,
+            resumed: Vec::new(),
         }
     }
 
@@ -89,7 +91,19 @@ impl Jobs {
             self.due.insert((due_at, name.clone()));
             self.rung |= first.is_none_or(|first| due_at < first);
         }
+        if self.is_paused(&name) && record.paused.is_none() {
+            self.resumed.push(name.clone());
+        }
         self.records.insert(name, record);
+    }
+
+    pub(super) fn is_paused(&self, name: &JobName) -> bool {
+        self.records.get(name).is_some_and(|record| record.paused.is_some())
+    }
+
+    /// The jobs whose pause has ended since the last time.
+    pub(super) fn take_resumed(&mut self) -> Vec<JobName> {
+        std::mem::take(&mut self.resumed)
     }
 
     pub(super) fn next_due(&self) -> Option<Timestamp> {

@@ -7,15 +7,37 @@ use jiff::Timestamp;
 use super::by_end::{Place, first_at};
 use super::records::{Slot, Stored};
 use crate::model::ProcessId;
+use crate::storage::{Bell, Wakeup};
 
 /// The leases of every owner, by their end and the message's id.
-#[derive(Default)]
 pub(super) struct Leases {
     owners: BTreeMap<ProcessId, BTreeMap<Place, Slot>>,
     beats: BTreeMap<ProcessId, Timestamp>,
+    bell: Bell,
+    rung: bool,
+}
+
+impl Default for Leases {
+    fn default() -> Self {
+        let (bell, _) = Wakeup::new();
+        Self { owners: BTreeMap::new(), beats: BTreeMap::new(), bell, rung: false }
+    }
 }
 
 impl Leases {
+    /// Somebody asked for a running message to be cancelled; its owner learns it from a renewal.
+    pub(super) fn ring(&mut self) {
+        self.rung = true;
+    }
+
+    pub(super) fn wakeup(&self) -> Wakeup {
+        self.bell.wakeup()
+    }
+
+    pub(super) fn take_bell(&mut self) -> Option<Bell> {
+        std::mem::take(&mut self.rung).then(|| self.bell.clone())
+    }
+
     pub(super) fn insert(&mut self, stored: &Stored) {
         if let Some(lease) = stored.record.lease {
             let owned = self.owners.entry(lease.owner).or_default();

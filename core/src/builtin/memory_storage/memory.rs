@@ -143,6 +143,7 @@ impl Memory {
         match line {
             Line::Queue(queue) => self.index.next_due(queue),
             Line::Jobs => self.jobs.next_due(),
+            Line::Leases => None,
         }
     }
 
@@ -150,6 +151,19 @@ impl Memory {
         match line {
             Line::Queue(queue) => self.index.wakeup(queue),
             Line::Jobs => self.jobs.wakeup(),
+            Line::Leases => self.index.leases.wakeup(),
+        }
+    }
+
+    /// Puts what may have its turn now back into its lane. The last move of every step.
+    pub(super) fn offer_turns(&mut self) {
+        for job in self.jobs.take_resumed() {
+            self.index.turns.release(&job);
+        }
+        for slot in self.index.turns.take_ready() {
+            if let Some(stored) = self.records.at_mut(slot).filter(|stored| stored.record.state == State::Pending) {
+                self.index.offer(stored);
+            }
         }
     }
 
@@ -162,6 +176,7 @@ impl Memory {
     pub(super) fn take_bells(&mut self) -> Vec<Bell> {
         let mut bells = self.index.take_bells();
         bells.extend(self.jobs.take_bell());
+        bells.extend(self.index.leases.take_bell());
         bells
     }
 }

@@ -69,6 +69,7 @@ impl Life {
             source: Source::Published,
             key: self.name(4),
             dedupe: self.name(30),
+            exclusive: false,
             body: Body::empty(),
             headers: Headers::new(),
             trail: Trail::default(),

@@ -4,10 +4,14 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 
+use super::jobs::Jobs;
 use super::memory::Memory;
 use super::records::Stored;
+use super::turns::Turns;
 use crate::error::Result;
-use crate::model::{Lease, LeaseRef, Message, MessageId, MessageRecord, State, StateChange};
+use crate::model::{
+    JobName, Lease, LeaseRef, Message, MessageId, MessageRecord, Source, State, StateChange,
+};
 use crate::policy::Verdict;
 use crate::storage::{
     BrokerRecord, Claim, Claimed, Enqueued, Entry, Extended, Settled, Settlement,
@@ -69,6 +73,10 @@ impl Memory {
             let Some(stored) = self.records.at_mut(slot) else {
                 continue;
             };
+            if let Some(job) = waits_for(&stored.record.message, &self.index.turns, &self.jobs) {
+                self.index.set_aside(stored, job);
+                continue;
+            }
             let Some(state) = stored.record.state.after(StateChange::Claim) else {
                 continue;
             };
@@ -186,6 +194,14 @@ impl Memory {
 }
 
 /// The fence: running, and under this very token.
+/// The job a due message has to wait for, if it has to.
+fn waits_for<'a>(message: &'a Message, turns: &Turns, jobs: &Jobs) -> Option<&'a JobName> {
+    let job = &message.occurrence.as_ref()?.job;
+    let waits = (message.exclusive && turns.is_taken(job))
+        || (message.source == Source::Scheduled && jobs.is_paused(job));
+    waits.then_some(job)
+}
+
 fn is_current(stored: &Stored, lease: LeaseRef) -> bool {
     stored.record.state == State::Running && stored.record.lease_ref() == Some(lease)
 }

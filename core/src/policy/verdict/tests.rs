@@ -27,6 +27,7 @@ pub(in crate::policy) fn message() -> Message {
         source: Source::Published,
         key: None,
         dedupe: None,
+        exclusive: false,
         body: Body::empty(),
         headers: Headers::new(),
         trail: Trail::default(),

@@ -74,6 +74,7 @@ impl Fixture {
             source: Source::Published,
             key: None,
             dedupe: None,
+            exclusive: false,
             body: Body::raw("hello", "text/plain"),
             headers: Headers::new(),
             trail: Trail::default(),
