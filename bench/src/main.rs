@@ -9,6 +9,10 @@ mod figure;
 
 use clap::{Parser, ValueEnum};
 
+/// The allocator of the binary `punctual`, so that what is measured is what is shipped.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// Measures Punctual.
 #[derive(Parser)]
 struct Arguments {

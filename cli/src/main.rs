@@ -10,6 +10,10 @@ use clap::Parser;
 
 use args::{Args, Command};
 
+/// See docs/adr/0021: messages are small, many, and freed by another thread than made them.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 fn main() -> ExitCode {
     match Args::parse().command {
         Command::Cron(command) => commands::cron::run(command),
