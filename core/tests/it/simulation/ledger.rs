@@ -45,6 +45,8 @@ pub(crate) struct Ledger {
     pub(crate) carried: BTreeMap<MessageId, bool>,
     /// Whether history fell out, so that it cannot be compared any more.
     history_pruned: bool,
+    /// Messages that an operator sent again.
+    redriven: BTreeSet<MessageId>,
     /// Messages that went because an operator or a newer message said so.
     gone: BTreeSet<MessageId>,
     pub(crate) tally: Tally,
@@ -96,6 +98,7 @@ impl Ledger {
             done: BTreeMap::new(),
             carried: BTreeMap::new(),
             history_pruned: false,
+            redriven: BTreeSet::new(),
             gone: BTreeSet::new(),
             tally: Tally::default(),
             violation: None,

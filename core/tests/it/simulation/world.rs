@@ -211,6 +211,8 @@ impl World {
             } else if slot.leaving && slot.user.as_ref().is_some_and(|user| user.machine.has_stopped()) {
                 slot.user = None;
                 slot.leaving = false;
+                let wait = self.shared.draw(|random| random.seconds(1, 300));
+                self.plan(wait, Happening::Start(index));
             }
         }
     }

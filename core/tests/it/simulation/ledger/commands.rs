@@ -75,6 +75,7 @@ impl Ledger {
             return Commanded::Refused(state);
         }
         let again = Message { source: Source::Redriven, ..(*message).clone() };
+        self.redriven.insert(id);
         self.insert(Arc::new(again));
         if let Some(record) = self.messages.get_mut(&id) {
             record.due_at = due_at;

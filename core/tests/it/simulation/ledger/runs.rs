@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use punctual::Context;
 use punctual::jiff::Timestamp;
-use punctual::model::{ExecutionId, MessageId, Source, State};
+use punctual::model::{ExecutionId, MessageId, State};
 use punctual::storage::Settlement;
 
 use super::Ledger;
@@ -56,7 +56,7 @@ impl Ledger {
         beside.insert(context.execution_id());
         let (count, calm) = (beside.len(), self.calm);
         // An operator may send again what the broker still carries.
-        let alone = carried && context.source() == Source::Redriven;
+        let alone = carried && self.redriven.contains(&id);
         self.must(!calm || alone || count == 1, "without faults a message never runs twice at once", || {
             format!("{id} runs {count} times at {started_at}")
         });
@@ -72,7 +72,7 @@ impl Ledger {
         let spent = |run: &&Run| run.message == id && !(free && run.said == Some(Said::Snooze));
         let spent = self.runs.values().filter(spent).count();
         // An operator who sends it again starts a count of its own.
-        let plain = self.calm && context.source() != Source::Redriven;
+        let plain = self.calm && !self.redriven.contains(&id);
         self.must(!plain || usize::try_from(attempt) == Ok(spent + 1), "every attempt is counted", || {
             format!("{id} is at attempt {attempt} after {spent} were spent")
         });

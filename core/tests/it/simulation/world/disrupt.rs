@@ -61,8 +61,6 @@ impl World {
     /// A graceful shutdown; the process comes back later.
     pub(super) fn shut_down(&mut self, index: usize, user: &User) {
         self.slots[index].leaving = true;
-        let wait = self.shared.draw(|random| random.seconds(1, 300));
-        self.plan(wait + SHUTDOWN_MAX, Happening::Start(index));
         leave(user.clone());
     }
 
@@ -94,7 +92,7 @@ pub(super) const SHUTDOWN_MAX: Duration = Duration::from_secs(40);
 pub(super) fn leave(user: User) {
     let User { punctual, machine } = user;
     let shared = machine.shared.clone();
-    let begun = shared.now();
+    let (begun, peace) = (shared.now(), shared.at_peace());
     shared.note(|| format!("{} shuts down", machine.name));
     tokio::spawn(async move {
         let frozen = machine.was_frozen();
@@ -105,7 +103,7 @@ pub(super) fn leave(user: User) {
         let excused = frozen || machine.was_frozen();
         // Deadlines are instants: a clock that is corrected on the way moves them by its error.
         let most = SignedDuration::try_from(SHUTDOWN_MAX).unwrap_or_default() + machine.excuse();
-        let (peace, abandoned) = (shared.at_peace(), stopped.abandoned);
+        let abandoned = stopped.abandoned;
         let mut ledger = shared.ledger();
         ledger.must(excused || took <= most, "shutdown ends within its deadline", || format!("{} took {took:?}", machine.name));
         ledger.must(!peace || abandoned == 0, "a shutdown at peace abandons nothing", || machine.name.clone());

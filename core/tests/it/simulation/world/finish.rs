@@ -28,8 +28,7 @@ impl World {
         self.shared.set_outage(self.shared.now());
         self.agenda.clear();
         for index in 0..self.slots.len() {
-            let wait = if self.slots[index].leaving { SHUTDOWN_MAX } else { Duration::ZERO };
-            self.plan(wait + SHUTDOWN_MAX, Happening::Start(index));
+            self.plan(Duration::ZERO, Happening::Start(index));
         }
         self.go_on_for(SETTLING).await;
         self.check_schedules().await;
@@ -41,11 +40,12 @@ impl World {
         self.compare_all().await;
         self.check_leftovers();
         self.check_history().await;
-        for user in self.users() {
+        let users = self.users();
+        for user in users.iter().cloned() {
             leave(user);
         }
         self.go_on_for(SHUTDOWN_MAX + Duration::from_secs(60)).await;
-        let left = self.users().iter().filter(|user| !user.machine.has_stopped()).count();
+        let left = users.iter().filter(|user| !user.machine.has_stopped()).count();
         self.shared.ledger().must(left == 0, "shutdown ends within its deadline", || format!("{left} are still there"));
     }
 
