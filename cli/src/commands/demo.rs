@@ -17,7 +17,7 @@ use punctual::model::Terms;
 use punctual::{Context, Job, Occurrence, Punctual, Retry};
 use tokio::sync::broadcast::error::RecvError;
 
-use screen::Screen;
+use screen::{Screen, complain};
 
 /// How long to watch.
 #[derive(Debug, Args)]
@@ -34,7 +34,7 @@ pub(crate) fn run(arguments: &DemoArgs) -> ExitCode {
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            Screen::new().error(&error);
+            complain(&error);
             ExitCode::FAILURE
         }
     }

@@ -29,22 +29,17 @@ impl Screen {
     }
 
     pub(super) fn opening(&self, seconds: u64) -> Result<()> {
-        self.line("Everything in Punctual is a message that becomes due. Watch for:")?;
-        self.line("  welcome             published now")?;
-        self.line("  reminder            published now, due in 4 s")?;
-        self.line("  flaky               fails twice, retried after 2 s and 3 s, then works")?;
-        self.line("  hopeless            fails three times and becomes a dead letter")?;
-        self.line("  every-five-seconds  a cron job, */5 * * * * *")?;
-        self.line(&self.paint(DIM, &format!("This takes {seconds} seconds; Ctrl-C ends it earlier.\n")))
-    }
-
-    pub(super) fn error(&self, error: &anyhow::Error) {
-        // Nothing is left to tell when even this cannot be written.
-        let _ = writeln!(io::stderr(), "error: {error:#}");
+        line("Everything in Punctual is a message that becomes due. Watch for:")?;
+        line("  welcome             published now")?;
+        line("  reminder            published now, due in 4 s")?;
+        line("  flaky               fails twice, retried after 2 s and 3 s, then works")?;
+        line("  hopeless            fails three times and becomes a dead letter")?;
+        line("  every-five-seconds  a cron job, */5 * * * * *")?;
+        line(&self.paint(DIM, &format!("This takes {seconds} seconds; Ctrl-C ends it earlier.\n")))
     }
 
     pub(super) fn missed(&self, count: u64) -> Result<()> {
-        self.line(&format!("              {count} events came faster than they could be shown"))
+        line(&format!("              {count} events came faster than they could be shown"))
     }
 
     pub(super) fn event(&self, now: Timestamp, event: &Arc<Event>) -> Result<()> {
@@ -53,8 +48,8 @@ impl Screen {
         }
         let (colour, what, name, detail) = told(event, now);
         let time = now.round(Unit::Millisecond)?.strftime("%H:%M:%S%.3f").to_string();
-        let line = format!("{}  {}  {name:<20} {detail}", self.paint(DIM, &time), self.paint(colour, &format!("{what:<10}")));
-        self.line(line.trim_end())
+        let text = format!("{}  {}  {name:<20} {detail}", self.paint(DIM, &time), self.paint(colour, &format!("{what:<10}")));
+        line(text.trim_end())
     }
 
     pub(super) fn summary(
@@ -64,7 +59,7 @@ impl Screen {
         events: &[(&'static str, u64)],
         abandoned: usize,
     ) -> Result<()> {
-        self.line("\nHistory, newest first")?;
+        line("\nHistory, newest first")?;
         for execution in history.iter().take(12) {
             let note = execution.note.as_deref().unwrap_or_default();
             let text = format!(
@@ -74,27 +69,33 @@ impl Screen {
                 execution.ending.as_str(),
                 milliseconds(between(execution.due_at, execution.started_at)),
             );
-            self.line(text.trim_end())?;
+            line(text.trim_end())?;
         }
-        self.line("\nDead letters, kept for people")?;
+        line("\nDead letters, kept for people")?;
         for record in dead {
             let error = record.error.as_deref().unwrap_or_default();
             let reason = record.dead.map_or("", punctual::model::DeadReason::as_str);
-            self.line(&format!("  {:<20} {reason} after {} attempts: {error}", record.message.topic.as_str(), record.attempt))?;
+            line(&format!("  {:<20} {reason} after {} attempts: {error}", record.message.topic.as_str(), record.attempt))?;
         }
         let counts: Vec<String> = events.iter().map(|(name, count)| format!("{name} {count}")).collect();
-        self.line(&self.paint(DIM, &format!("\nEvents: {}", counts.join(", "))))?;
+        line(&self.paint(DIM, &format!("\nEvents: {}", counts.join(", "))))?;
         let end = if abandoned == 0 { "Stopped; nothing was left unfinished." } else { "Stopped with unfinished work." };
-        self.line(end)
+        line(end)
     }
 
     fn paint(&self, code: &str, text: &str) -> String {
         if self.colours { format!("\u{1b}[{code}m{text}\u{1b}[0m") } else { text.to_owned() }
     }
 
-    fn line(&self, text: &str) -> Result<()> {
-        Ok(writeln!(io::stdout(), "{text}")?)
-    }
+}
+
+fn line(text: &str) -> Result<()> {
+    Ok(writeln!(io::stdout(), "{text}")?)
+}
+
+/// Says what went wrong. Nothing is left to tell when even that cannot be written.
+pub(super) fn complain(error: &anyhow::Error) {
+    let _ = writeln!(io::stderr(), "error: {error:#}");
 }
 
 /// The colour, the word, the subject and the rest of an event's line.

@@ -22,9 +22,18 @@ pub(super) struct Memory {
     pub(super) history: History,
     pub(super) jobs: Jobs,
     pub(super) last_token: u64,
-    removed: Vec<Box<Stored>>,
+    removed: Removed,
     history_max: usize,
     messages_max: usize,
+}
+
+/// What a step has taken out. Nobody looks at it again; it only waits to be freed.
+#[derive(Default)]
+pub(super) struct Removed {
+    #[allow(clippy::vec_box)] // the records are boxed already, and moving them would cost more
+    messages: Vec<Box<Stored>>,
+    #[allow(dead_code)] // see above
+    executions: Vec<Arc<Execution>>,
 }
 
 impl Memory {
@@ -36,7 +45,7 @@ impl Memory {
             history: History::new(history_max),
             jobs: Jobs::new(),
             last_token: 0,
-            removed: Vec::new(),
+            removed: Removed::default(),
             history_max,
             messages_max,
         }
@@ -103,7 +112,7 @@ impl Memory {
         if stored.record.state.is_alive() {
             self.names.remove(&stored.record.message);
         }
-        self.removed.push(stored);
+        self.removed.messages.push(stored);
     }
 
     /// Changes a message if its state allows it; answers the state that refused otherwise.
@@ -168,8 +177,8 @@ impl Memory {
     }
 
     /// What this step has taken out, to be freed when the lock is: freeing is the slowest part.
-    pub(super) fn take_removed(&mut self) -> (Vec<Box<Stored>>, Vec<Arc<Execution>>) {
-        (std::mem::take(&mut self.removed), self.history.take_removed())
+    pub(super) fn take_removed(&mut self) -> Removed {
+        Removed { executions: self.history.take_removed(), ..std::mem::take(&mut self.removed) }
     }
 
     /// The bells this step has to ring, once each.

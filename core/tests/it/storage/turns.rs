@@ -3,7 +3,7 @@
 
 use punctual::model::{Message, Source, State, Steer};
 use punctual::policy::Verdict;
-use punctual::storage::{Command, Line, Steered, Storage};
+use punctual::storage::{Command, Line, Steered};
 
 use super::fixture::{Fixture, at, ids_of};
 
