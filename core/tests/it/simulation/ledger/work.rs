@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use punctual::jiff::Timestamp;
 use punctual::model::{
-    DeadReason, Ending, Lease, LeaseRef, Message, MessageId, MessageRecord, Queue, Rescue, State,
+    DeadReason, Ending, Lease, LeaseRef, Message, MessageId, MessageRecord, Queue, Rescue, Source, State,
 };
 use punctual::policy::{Verdict, Why};
 use punctual::storage::{Claim, Claimed, Enqueued, Entry, Extended, Settled, Settlement};
@@ -57,8 +57,8 @@ impl Ledger {
         for one in claimed {
             self.claimed_one(machine, claim, now, one);
         }
-        let left = self.messages.values().find(|record| is_due(record, &claim.queue, now));
-        let left = left.map(|record| record.message.id);
+        let due = |record: &&MessageRecord| is_due(record, &claim.queue, now) && !self.must_wait(record);
+        let left = self.messages.values().find(due).map(|record| record.message.id);
         let full = claimed.len() == claim.limit;
         self.must(full || left.is_none(), "what is due is handed out", || format!("{left:?} is due at {now}"));
     }
@@ -75,6 +75,10 @@ impl Ledger {
         });
         self.must(record.due_at <= now, "nothing is claimed before its due time", || {
             format!("{id} is due at {} and was claimed at {now}", record.due_at)
+        });
+        let waits = self.must_wait(&record);
+        self.must(!waits, "nothing is claimed before its turn", || {
+            format!("{id} of {:?}", record.message.occurrence)
         });
         let early = record.due_at.duration_since(true_now);
         self.must(early <= excuse, "nothing starts earlier than clocks can err", || {
@@ -94,6 +98,19 @@ impl Ledger {
         self.claims.entry((id, claim.owner)).or_default().push(spent);
         let lease = Some(one.lease);
         self.messages.insert(id, MessageRecord { state: State::Running, attempt: spent, lease, ..record });
+    }
+
+    /// Whether it is not its turn: another run of its job, or a pause, comes first.
+    pub(crate) fn must_wait(&self, record: &MessageRecord) -> bool {
+        let message = &record.message;
+        let Some(occurrence) = &message.occurrence else { return false };
+        let beside = |other: &MessageRecord| {
+            let job = other.message.occurrence.as_ref().map(|other| &other.job);
+            other.state == State::Running && job == Some(&occurrence.job)
+        };
+        let paused = || self.jobs.get(&occurrence.job).is_some_and(|job| job.paused.is_some());
+        (message.source == Source::Scheduled && paused())
+            || (message.exclusive && self.messages.values().any(beside))
     }
 
     /// Every lease has a token greater than all before.
