@@ -68,6 +68,20 @@
 //! repeat an attempt, so handlers must be safe to run twice. Once per occurrence: a job's occurrence
 //! becomes at most one message. With the memory storage everything ends with the process.
 
+// The guides and the README are compiled with the tests.
+#[cfg(doctest)]
+#[doc = include_str!("../../README.md")]
+mod readme {}
+#[cfg(doctest)]
+#[doc = include_str!("../../docs/guide/handlers.md")]
+mod guide_handlers {}
+#[cfg(doctest)]
+#[doc = include_str!("../../docs/guide/jobs.md")]
+mod guide_jobs {}
+#[cfg(doctest)]
+#[doc = include_str!("../../docs/guide/testing.md")]
+mod guide_testing {}
+
 pub mod builtin;
 pub mod client;
 pub mod clock;

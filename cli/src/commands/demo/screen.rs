@@ -39,7 +39,7 @@ impl Screen {
     }
 
     pub(super) fn missed(&self, count: u64) -> Result<()> {
-        line(&format!("              {count} events came faster than they could be shown"))
+        line(&self.paint(DIM, &format!("              {count} events came faster than they could be shown")))
     }
 
     pub(super) fn event(&self, now: Timestamp, event: &Arc<Event>) -> Result<()> {
