@@ -529,3 +529,21 @@ async fn a_message_with_every_header_it_may_have_can_still_be_kept() {
         "and nothing of ours is left in it"
     );
 }
+
+/// Found by the simulation: a retry that was kept replaced another accepted message, because both had
+/// been published under one key, one after the other.
+#[tokio::test]
+async fn a_retry_that_is_kept_replaces_no_other_message() {
+    let log = Log::default();
+    let (bench, _broker) = post(PLAIN, failing_with(&log, Retry::intervals([seconds(60)]))).await;
+    let publisher = bench.punctual.publisher();
+    let publish = |wait| publisher.publish("mail", "x").via("post").unique("one").after(seconds(wait));
+    // The second is accepted while the first is with the broker and waits when the first comes back.
+    publish(0).await.unwrap();
+    let second = publish(3_600).await.unwrap();
+    assert_eq!(second.duplicate_of, None);
+    bench.advance(seconds(30)).await;
+    assert_eq!(bench.message(second.id).await.state, State::Pending);
+    bench.advance(seconds(2 * 3_600)).await;
+    assert_eq!(log.len(), 4, "two attempts for each");
+}

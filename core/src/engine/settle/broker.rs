@@ -121,7 +121,7 @@ impl Broker<'_> {
     /// The relay may still be settling the copy it has just published under the same id. That takes a
     /// moment, and until then the storage answers "duplicate" although nothing will be left of it.
     async fn keep(&self, held: Message) -> Result<()> {
-        let entry = Entry { message: Arc::new(held), replace: true };
+        let entry = Entry { message: Arc::new(held), replace: false };
         let give_up_at = add(self.process.now(), self.process.options.settle_patience);
         let mut tries = 0;
         loop {
@@ -154,6 +154,9 @@ fn packed(message: &Message, from: &SubscribedTo, due_at: Timestamp, attempt: u3
     let mut packed = message.clone();
     packed.queue = Queue::of_relay(&from.transport);
     packed.due_at = due_at;
+    // It was accepted once; another message that came under the same key since must not get in its
+    // way, nor be replaced by it.
+    packed.dedupe = None;
     packed.headers.note(ATTEMPT_HEADER, attempt.to_string());
     packed.headers.note(GROUP_HEADER, from.group.clone());
     packed.headers.note(DUE_HEADER, message.due_at.to_string());

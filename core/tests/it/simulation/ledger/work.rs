@@ -34,6 +34,8 @@ impl Ledger {
         let twin = entry.message.dedupe.as_ref().and_then(|key| self.alive_keys.get(key)).copied();
         let answer = match twin {
             Some(twin) if entry.replace && self.state_of(twin) == Some(State::Pending) => {
+                let retry = self.carried.contains_key(&id);
+                self.must(!retry, "a retry that is held replaces no other message", || format!("{id} replaces {twin}"));
                 self.release_key(&Arc::clone(&self.messages[&twin].message));
                 self.messages.remove(&twin);
                 self.gone.insert(twin);
