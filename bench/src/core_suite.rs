@@ -32,7 +32,10 @@ pub(crate) fn run(only: Option<&str>, messages: u64) -> Result<Vec<Figure>> {
     if wanted("punctuality") {
         figures.extend(punctuality(&runtime)?);
     }
-    anyhow::ensure!(!figures.is_empty(), "there is no part {only:?}; use throughput, cron, idle or punctuality");
+    anyhow::ensure!(
+        !figures.is_empty(),
+        "there is no part {only:?}; use throughput, cron, idle or punctuality"
+    );
     Ok(figures)
 }
 
@@ -139,7 +142,10 @@ fn next_occurrence() -> Result<Vec<Figure>> {
             value: percentile(&samples, 50),
             unit: "ns",
             asked: "under 1,000",
-            how: format!("100,000 calls, each from the answer before; p99 {:.0} ns", percentile(&samples, 99)),
+            how: format!(
+                "100,000 calls, each from the answer before; p99 {:.0} ns",
+                percentile(&samples, 99)
+            ),
         });
     }
     Ok(figures)
@@ -170,7 +176,9 @@ fn idleness(runtime: &Runtime) -> Result<Figure> {
             value: share,
             unit: "% of a core",
             asked: "not measurable",
-            how: format!("{SCHEDULES} jobs and {SCHEDULES} future messages, ten seconds with nothing due"),
+            how: format!(
+                "{SCHEDULES} jobs and {SCHEDULES} future messages, ten seconds with nothing due"
+            ),
         })
     })
 }
@@ -208,7 +216,10 @@ fn punctuality(runtime: &Runtime) -> Result<Vec<Figure>> {
         let begin = add(Timestamp::now(), Duration::from_millis(500));
         for index in 0..COUNT {
             // Spread unevenly over the span, so that no two share a timer tick by design.
-            let due = add(begin, SPAN * index / COUNT + Duration::from_micros(u64::from(index * 7_919 % 4_999)));
+            let due = add(
+                begin,
+                SPAN * index / COUNT + Duration::from_micros(u64::from(index * 7_919 % 4_999)),
+            );
             punctual.publisher().publish("tick", &due).at(due).await?;
         }
         tokio::time::sleep(SPAN + Duration::from_secs(1)).await;

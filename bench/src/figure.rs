@@ -29,7 +29,11 @@ pub(crate) fn print(figures: &[Figure], json: bool) -> anyhow::Result<()> {
         if json {
             println!("{}", serde_json::to_string(figure)?);
         } else {
-            let asked = if figure.asked.is_empty() { String::new() } else { format!("(asked: {})", figure.asked) };
+            let asked = if figure.asked.is_empty() {
+                String::new()
+            } else {
+                format!("(asked: {})", figure.asked)
+            };
             println!("{:<44} {:>14} {:<12} {asked}", figure.name, shown(figure.value), figure.unit);
             println!("    {}", figure.how);
         }

@@ -7,10 +7,7 @@ use std::process::{Command, Output, Stdio};
 use serde_json::{Value, json};
 
 fn punctual(args: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_punctual"))
-        .args(args)
-        .output()
-        .unwrap()
+    Command::new(env!("CARGO_BIN_EXE_punctual")).args(args).output().unwrap()
 }
 
 /// The answers to some lines.
@@ -28,9 +25,7 @@ fn eval(lines: &str) -> Vec<Value> {
     writer.join().unwrap();
     assert!(output.status.success());
     let text = String::from_utf8(output.stdout).unwrap();
-    text.lines()
-        .map(|line| serde_json::from_str(line).unwrap())
-        .collect()
+    text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
 fn text(bytes: &[u8]) -> String {
@@ -43,10 +38,7 @@ fn next_prints_instants_with_their_offset() {
     let berlin = ["--tz", "Europe/Berlin", "--from", "2026-03-28T12:00:00Z"];
     let output = punctual(&[&["cron", "next", "30 2 * * *", "--count", "2"], &berlin[..]].concat());
     assert!(output.status.success());
-    assert_eq!(
-        text(&output.stdout),
-        "2026-03-29T03:00:00+02:00\n2026-03-30T02:30:00+02:00\n"
-    );
+    assert_eq!(text(&output.stdout), "2026-03-29T03:00:00+02:00\n2026-03-30T02:30:00+02:00\n");
 
     let output = punctual(&[
         "cron",
@@ -58,19 +50,9 @@ fn next_prints_instants_with_their_offset() {
         "--json",
     ]);
     let answer: Value = serde_json::from_slice(&output.stdout).unwrap();
-    assert_eq!(
-        answer,
-        json!({"next": ["2026-01-01T00:00:00+00:00"], "canonical": "0 * * * *"})
-    );
+    assert_eq!(answer, json!({"next": ["2026-01-01T00:00:00+00:00"], "canonical": "0 * * * *"}));
 
-    let output = punctual(&[
-        "cron",
-        "next",
-        "@hourly",
-        "--from",
-        "2026-01-01T00:00:00Z",
-        "--prev",
-    ]);
+    let output = punctual(&["cron", "next", "@hourly", "--from", "2026-01-01T00:00:00Z", "--prev"]);
     assert_eq!(text(&output.stdout), "2025-12-31T23:00:00+00:00\n");
 
     // Nothing to come is not an error.
@@ -79,63 +61,24 @@ fn next_prints_instants_with_their_offset() {
 
     // From now, when no start is given.
     let output = punctual(&["cron", "next", "* * * * * *"]);
-    assert_eq!(
-        text(&output.stdout).trim().len(),
-        "2026-01-01T00:00:00+00:00".len()
-    );
+    assert_eq!(text(&output.stdout).trim().len(), "2026-01-01T00:00:00+00:00".len());
 }
 
 // spec: T-54
 #[test]
 fn invalid_input_exits_with_2_and_says_where() {
     for (args, words) in [
-        (
-            &["cron", "next", "0 0 1,L * *"][..],
-            "error: day of month (position 7)",
-        ),
-        (
-            &["cron", "next", "0 0 1,L * *"],
-            "  0 0 1,L * *\n        ^\n",
-        ),
-        (
-            &["cron", "explain", "* * * *"],
-            "the day of week is missing",
-        ),
+        (&["cron", "next", "0 0 1,L * *"][..], "error: day of month (position 7)"),
+        (&["cron", "next", "0 0 1,L * *"], "  0 0 1,L * *\n        ^\n"),
+        (&["cron", "explain", "* * * *"], "the day of week is missing"),
         (&["cron", "next", ""], "the expression is empty"),
-        (
-            &["cron", "next", "* * * * *", "--tz", "Europe/Berln"],
-            "did you mean Europe/Berlin?",
-        ),
-        (
-            &["cron", "next", "* * * * *", "--from", "tomorrow"],
-            "\"tomorrow\" is not an instant",
-        ),
-        (
-            &["cron", "next", "* * * * *", "--from", "2026-01-01T00:00:00"],
-            "with its offset",
-        ),
-        (
-            &[
-                "cron",
-                "next",
-                "* * * * *",
-                "--from",
-                "10000-01-01T00:00:00Z",
-            ],
-            "is not an instant",
-        ),
-        (
-            &["cron", "next", "* * * * *", "--count", "10001"],
-            "10000 at most",
-        ),
-        (
-            &["cron", "next", "H * * * *"],
-            "H draws its value from a seed",
-        ),
-        (
-            &["cron", "next", "* * * * *", "--count", "many"],
-            "invalid value",
-        ),
+        (&["cron", "next", "* * * * *", "--tz", "Europe/Berln"], "did you mean Europe/Berlin?"),
+        (&["cron", "next", "* * * * *", "--from", "tomorrow"], "\"tomorrow\" is not an instant"),
+        (&["cron", "next", "* * * * *", "--from", "2026-01-01T00:00:00"], "with its offset"),
+        (&["cron", "next", "* * * * *", "--from", "10000-01-01T00:00:00Z"], "is not an instant"),
+        (&["cron", "next", "* * * * *", "--count", "10001"], "10000 at most"),
+        (&["cron", "next", "H * * * *"], "H draws its value from a seed"),
+        (&["cron", "next", "* * * * *", "--count", "many"], "invalid value"),
         (&["cron", "eval"], "--stdin"),
         (&["cron"], "Usage"),
     ] {
@@ -204,12 +147,7 @@ fn eval_answers_each_line_in_order() {
     for answer in answers {
         assert_eq!(answer["id"], Value::Null);
         assert_eq!(answer["next"].as_array().unwrap().len(), 1);
-        assert!(
-            answer["next"][0]
-                .as_str()
-                .unwrap()
-                .ends_with("T00:00:00+00:00")
-        );
+        assert!(answer["next"][0].as_str().unwrap().ends_with("T00:00:00+00:00"));
     }
 }
 
@@ -218,41 +156,17 @@ fn eval_answers_each_line_in_order() {
 fn eval_goes_on_after_a_bad_line() {
     let long = format!("{{\"id\":9,\"expr\":\"{}\"}}", "*".repeat(70_000));
     let cases = [
-        (
-            json!("x"),
-            r#"{"id":"x","expr":"60 * * * *"}"#,
-            "minute (position 1)",
-        ),
-        (
-            json!(2),
-            r#"{"id":2,"expr":"* * * * *","tz":"Mars"}"#,
-            "no time zone",
-        ),
-        (
-            json!(3),
-            r#"{"id":3,"expr":"* * * * *","from":"soon"}"#,
-            "is not an instant",
-        ),
+        (json!("x"), r#"{"id":"x","expr":"60 * * * *"}"#, "minute (position 1)"),
+        (json!(2), r#"{"id":2,"expr":"* * * * *","tz":"Mars"}"#, "no time zone"),
+        (json!(3), r#"{"id":3,"expr":"* * * * *","from":"soon"}"#, "is not an instant"),
         (
             json!(3),
             r#"{"id":3,"expr":"* * * * *","from":"2026-01-01T00:00:00Z[Europe/Berlin"}"#,
             "is not an instant",
         ),
-        (
-            json!(4),
-            r#"{"id":4,"expr":"* * * * *","count":10001}"#,
-            "10000 at most",
-        ),
-        (
-            json!(4),
-            r#"{"id":4,"expr":"* * * * *","count":-1}"#,
-            "cannot be read",
-        ),
-        (
-            json!(5),
-            r#"{"id":5,"expr":"* * * * *","direction":"up"}"#,
-            "cannot be read",
-        ),
+        (json!(4), r#"{"id":4,"expr":"* * * * *","count":10001}"#, "10000 at most"),
+        (json!(4), r#"{"id":4,"expr":"* * * * *","count":-1}"#, "cannot be read"),
+        (json!(5), r#"{"id":5,"expr":"* * * * *","direction":"up"}"#, "cannot be read"),
         (json!(6), r#"{"id":6}"#, "missing field `expr`"),
         (json!(7), r#"{"id":7,"expr":5}"#, "cannot be read"),
         (json!(8), r#"{"id":8,"expr":"H * * * *"}"#, "seed"),

@@ -10,7 +10,8 @@ use jiff::Timestamp;
 use tokio::sync::broadcast;
 
 use crate::model::{
-    DeadReason, ExecutionId, JobName, MessageId, Phase, ProcessId, Queue, SkipReason, Topic, TransportName,
+    DeadReason, ExecutionId, JobName, MessageId, Phase, ProcessId, Queue, SkipReason, Topic,
+    TransportName,
 };
 use crate::policy::MisfirePolicy;
 
@@ -360,7 +361,10 @@ impl Events {
 
     /// How often each event happened in this process.
     pub fn counts(&self) -> impl Iterator<Item = (&'static str, u64)> + '_ {
-        Event::LIST.iter().zip(&self.counters).map(|(info, count)| (info.name, count.load(Ordering::Relaxed)))
+        Event::LIST
+            .iter()
+            .zip(&self.counters)
+            .map(|(info, count)| (info.name, count.load(Ordering::Relaxed)))
     }
 
     /// How often one event happened in this process.
@@ -379,7 +383,14 @@ pub fn render_events() -> String {
     );
     for info in Event::LIST {
         let fields: Vec<String> = info.fields.iter().map(|field| format!("`{field}`")).collect();
-        let _ = writeln!(text, "| `{}` | {} | {} | {} |", info.name, info.level.to_lowercase(), fields.join(", "), info.meaning.trim());
+        let _ = writeln!(
+            text,
+            "| `{}` | {} | {} | {} |",
+            info.name,
+            info.level.to_lowercase(),
+            fields.join(", "),
+            info.meaning.trim()
+        );
     }
     text.push_str("\nPhases that appear in lists: ");
     let phases: Vec<&str> = Phase::ALL.iter().map(|(phase, _)| phase.as_str()).collect();

@@ -90,7 +90,9 @@ where
 fn read<M: DeserializeOwned>(message: &Message) -> Result<M> {
     let nothing = message.body.read::<M>();
     match &message.occurrence {
-        Some(occurrence) if nothing.is_err() && message.body.bytes.is_empty() => Body::json(occurrence)?.read(),
+        Some(occurrence) if nothing.is_err() && message.body.bytes.is_empty() => {
+            Body::json(occurrence)?.read()
+        }
         _ => nothing,
     }
 }

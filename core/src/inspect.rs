@@ -21,13 +21,21 @@ pub const PAGE_LIMIT_MAX: usize = 1_000;
 #[async_trait]
 pub trait Inspect: Send + Sync + 'static {
     /// Messages that match, newest id first.
-    async fn messages(&self, filter: MessageFilter, page: Page<MessageId>) -> Result<Paged<MessageRecord, MessageId>>;
+    async fn messages(
+        &self,
+        filter: MessageFilter,
+        page: Page<MessageId>,
+    ) -> Result<Paged<MessageRecord, MessageId>>;
 
     /// One message, also a finished one until it is pruned.
     async fn message(&self, id: MessageId) -> Result<Option<MessageRecord>>;
 
     /// Executions that match, newest id first.
-    async fn executions(&self, filter: ExecutionFilter, page: Page<ExecutionId>) -> Result<Paged<Execution, ExecutionId>>;
+    async fn executions(
+        &self,
+        filter: ExecutionFilter,
+        page: Page<ExecutionId>,
+    ) -> Result<Paged<Execution, ExecutionId>>;
 
     /// Jobs that match, by name.
     async fn jobs(&self, filter: JobFilter) -> Result<Vec<JobRecord>>;

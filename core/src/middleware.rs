@@ -43,7 +43,9 @@ impl<'a> NextPublish<'a> {
     /// Goes on with a message.
     pub async fn run(self, message: Message) -> Result<()> {
         match self.rest.split_first() {
-            Some((first, rest)) => first.around_publish(message, NextPublish { rest, end: self.end }).await,
+            Some((first, rest)) => {
+                first.around_publish(message, NextPublish { rest, end: self.end }).await
+            }
             None => self.end.publish(message).await,
         }
     }
@@ -63,7 +65,9 @@ impl<'a> NextHandle<'a> {
     /// Goes on with the attempt.
     pub async fn run(self, context: Context) -> HandlerResult {
         match self.rest.split_first() {
-            Some((first, rest)) => first.around_handle(context, NextHandle { rest, handler: self.handler }).await,
+            Some((first, rest)) => {
+                first.around_handle(context, NextHandle { rest, handler: self.handler }).await
+            }
             None => (self.handler)(context).await,
         }
     }

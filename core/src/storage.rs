@@ -47,7 +47,12 @@ pub trait Storage: Send + Sync + 'static {
     async fn claim(&self, claim: Claim, now: Timestamp) -> Result<Vec<Claimed>>;
 
     /// Renews leases until an instant; answers held or lost, and whether a cancel was asked for.
-    async fn extend(&self, leases: &[LeaseRef], until: Timestamp, now: Timestamp) -> Result<Vec<Extended>>;
+    async fn extend(
+        &self,
+        leases: &[LeaseRef],
+        until: Timestamp,
+        now: Timestamp,
+    ) -> Result<Vec<Extended>>;
 
     /// Applies finished decisions and appends their executions in one step, each only if its token
     /// is still the current one.
@@ -68,7 +73,12 @@ pub trait Storage: Send + Sync + 'static {
     ///
     /// Answers unchanged, without a write, when the stored record is equal apart from its version
     /// and times.
-    async fn declare(&self, record: JobRecord, seen: Option<u64>, now: Timestamp) -> Result<Declared>;
+    async fn declare(
+        &self,
+        record: JobRecord,
+        seen: Option<u64>,
+        now: Timestamp,
+    ) -> Result<Declared>;
 
     /// At most `limit` jobs the scheduler has to look at, oldest first, each with how many of its
     /// messages are alive.
@@ -83,7 +93,13 @@ pub trait Storage: Send + Sync + 'static {
     async fn fire(&self, firings: Vec<Firing>, now: Timestamp) -> Result<Vec<Fired>>;
 
     /// Changes a job for an operator if its version is still the one seen.
-    async fn steer(&self, job: &JobName, steer: Steer, seen: u64, now: Timestamp) -> Result<Steered>;
+    async fn steer(
+        &self,
+        job: &JobName,
+        steer: Steer,
+        seen: u64,
+        now: Timestamp,
+    ) -> Result<Steered>;
 
     /// Takes over at most `limit` messages whose lease has expired, or whose owner's last beat has
     /// run out, under a fresh lease and without counting an attempt. `now` is the storage's time.

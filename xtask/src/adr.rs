@@ -61,12 +61,7 @@ pub(crate) fn index(sources: &[Source]) -> String {
          `cargo xtask adr new \"title\"` gives out the next number and adds the line below.\n\n",
     );
     let lines = records(sources).into_iter().map(|record| {
-        let Record {
-            number,
-            file,
-            title,
-            ..
-        } = record;
+        let Record { number, file, title, .. } = record;
         format!("- [{number:04}]({file}) {title}\n")
     });
     text.extend(lines);
@@ -80,12 +75,7 @@ fn record(source: &Source) -> Option<Record<'_>> {
     let (heading_number, title) = heading
         .and_then(|heading| heading.split_once(". "))
         .map_or((None, ""), |(number, title)| (number.parse().ok(), title));
-    Some(Record {
-        number,
-        file,
-        title,
-        heading_number,
-    })
+    Some(Record { number, file, title, heading_number })
 }
 
 fn draft(number: u32, title: &str) -> Result<Source> {
@@ -120,10 +110,7 @@ mod tests {
 
     #[test]
     fn a_title_becomes_a_file_name() {
-        assert_eq!(
-            slug("`now` is an argument; always"),
-            "now-is-an-argument-always"
-        );
+        assert_eq!(slug("`now` is an argument; always"), "now-is-an-argument-always");
         assert_eq!(slug("  "), "");
         assert!(draft(3, "!?").is_err());
     }

@@ -113,9 +113,7 @@ fn describe(command: &Command) -> String {
         let value = value?.to_string_lossy();
         Some(format!("{}={value:?}", name.to_string_lossy()))
     });
-    let words = command
-        .get_args()
-        .map(|word| word.to_string_lossy().into_owned());
+    let words = command.get_args().map(|word| word.to_string_lossy().into_owned());
     let mut line: Vec<String> = settings.collect();
     line.push("cargo".to_owned());
     line.extend(words);
@@ -126,11 +124,7 @@ fn describe(command: &Command) -> String {
 mod tests {
     use super::*;
 
-    const SOME: Tally = Tally {
-        passed: 3,
-        failed: 0,
-        ignored: 1,
-    };
+    const SOME: Tally = Tally { passed: 3, failed: 0, ignored: 1 };
 
     #[test]
     fn an_empty_run_is_refused_unless_allowed() {
@@ -155,9 +149,6 @@ mod tests {
         let workspace = Workspace::find().unwrap();
         let mut command = cargo(&workspace, &["test", "-p", "punctual"]);
         command.env("PUNCTUAL_SIM_SEED", "7");
-        assert_eq!(
-            describe(&command),
-            "PUNCTUAL_SIM_SEED=\"7\" cargo test -p punctual"
-        );
+        assert_eq!(describe(&command), "PUNCTUAL_SIM_SEED=\"7\" cargo test -p punctual");
     }
 }

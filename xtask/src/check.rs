@@ -10,21 +10,10 @@ use crate::workspace::Workspace;
 
 pub(crate) fn run(workspace: &Workspace, steps: &mut Steps) {
     tidy(workspace, steps);
-    steps.run("dependency rules", || {
-        report(&tidy::dependency_rules(&workspace.sources()?))
-    });
-    steps.run("format", || {
-        pass_or_fail(cargo(workspace, &["fmt", "--all", "--check"]))
-    });
+    steps.run("dependency rules", || report(&tidy::dependency_rules(&workspace.sources()?)));
+    steps.run("format", || pass_or_fail(cargo(workspace, &["fmt", "--all", "--check"])));
     steps.run("clippy", || {
-        let line = [
-            "clippy",
-            "--workspace",
-            "--all-targets",
-            "--",
-            "-D",
-            "warnings",
-        ];
+        let line = ["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"];
         pass_or_fail(cargo(workspace, &line))
     });
     steps.run("rustdoc", || rustdoc(workspace));

@@ -57,10 +57,7 @@ fn install(packages: &[&str]) -> Result<()> {
         .status()
         .context("start apt-get")?;
     if !status.success() {
-        bail!(
-            "apt-get ended with {status}; as root, run: apt-get install {}",
-            packages.join(" ")
-        );
+        bail!("apt-get ended with {status}; as root, run: apt-get install {}", packages.join(" "));
     }
     Ok(())
 }
@@ -79,16 +76,8 @@ mod tests {
     use super::*;
 
     const SAMPLE: &[Need] = &[
-        Need {
-            folder: "transports/mqtt",
-            program: "mosquitto",
-            package: "mosquitto",
-        },
-        Need {
-            folder: "transports/redis",
-            program: "redis-server",
-            package: "redis-server",
-        },
+        Need { folder: "transports/mqtt", program: "mosquitto", package: "mosquitto" },
+        Need { folder: "transports/redis", program: "redis-server", package: "redis-server" },
     ];
 
     #[test]

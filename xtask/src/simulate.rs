@@ -22,20 +22,13 @@ pub(crate) struct Options {
 
 impl Options {
     pub(crate) fn first(seeds: u64) -> Self {
-        Self {
-            seeds,
-            start: 0,
-            seed: None,
-        }
+        Self { seeds, start: 0, seed: None }
     }
 
     fn settings(&self) -> Vec<(&'static str, u64)> {
         match self.seed {
             Some(seed) => vec![("PUNCTUAL_SIM_SEED", seed)],
-            None => vec![
-                ("PUNCTUAL_SIM_SEEDS", self.seeds),
-                ("PUNCTUAL_SIM_START", self.start),
-            ],
+            None => vec![("PUNCTUAL_SIM_SEEDS", self.seeds), ("PUNCTUAL_SIM_START", self.start)],
         }
     }
 }
@@ -46,21 +39,10 @@ pub(crate) fn run(workspace: &Workspace, options: &Options, steps: &mut Steps) {
         None => format!("simulation of {} seeds", options.seeds),
     };
     steps.run(&name, || {
-        let mut command = cargo(
-            workspace,
-            &["test", "-p", "punctual", "--release", "--test", "it", "--"],
-        );
-        command.args([
-            "simulation::bulk",
-            "--exact",
-            "--nocapture",
-            "--include-ignored",
-        ]);
-        for name in [
-            "PUNCTUAL_SIM_SEED",
-            "PUNCTUAL_SIM_SEEDS",
-            "PUNCTUAL_SIM_START",
-        ] {
+        let mut command =
+            cargo(workspace, &["test", "-p", "punctual", "--release", "--test", "it", "--"]);
+        command.args(["simulation::bulk", "--exact", "--nocapture", "--include-ignored"]);
+        for name in ["PUNCTUAL_SIM_SEED", "PUNCTUAL_SIM_SEEDS", "PUNCTUAL_SIM_START"] {
             command.env_remove(name);
         }
         for (name, value) in options.settings() {
@@ -76,19 +58,13 @@ mod tests {
 
     #[test]
     fn a_replay_names_one_seed_and_nothing_else() {
-        let options = Options {
-            seed: Some(41),
-            ..Options::first(9)
-        };
+        let options = Options { seed: Some(41), ..Options::first(9) };
         assert_eq!(options.settings(), [("PUNCTUAL_SIM_SEED", 41)]);
     }
 
     #[test]
     fn a_bulk_run_names_its_range() {
         let settings = Options::first(2_000).settings();
-        assert_eq!(
-            settings,
-            [("PUNCTUAL_SIM_SEEDS", 2_000), ("PUNCTUAL_SIM_START", 0)]
-        );
+        assert_eq!(settings, [("PUNCTUAL_SIM_SEEDS", 2_000), ("PUNCTUAL_SIM_START", 0)]);
     }
 }

@@ -32,11 +32,7 @@ impl Steps {
             eprintln!("{name}: {error:#}");
             Tally::ONE_FAILED
         });
-        self.done.push(Step {
-            name: name.to_owned(),
-            tally,
-            took: stopwatch.elapsed(),
-        });
+        self.done.push(Step { name: name.to_owned(), tally, took: stopwatch.elapsed() });
     }
 
     pub(crate) fn all_passed(&self) -> bool {
@@ -75,11 +71,7 @@ impl Steps {
 
 impl Step {
     fn line(&self, wide: usize) -> String {
-        let Tally {
-            passed,
-            failed,
-            ignored,
-        } = self.tally;
+        let Tally { passed, failed, ignored } = self.tally;
         let result = match (passed, failed) {
             (0, 0) => "note",
             (_, 0) => "ok",

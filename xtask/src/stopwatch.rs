@@ -10,14 +10,9 @@ pub(crate) struct Stopwatch {
 }
 
 impl Stopwatch {
-    #[allow(
-        clippy::disallowed_methods,
-        reason = "measures the tools themselves, decides nothing"
-    )]
+    #[allow(clippy::disallowed_methods, reason = "measures the tools themselves, decides nothing")]
     pub(crate) fn start() -> Self {
-        Self {
-            started: Instant::now(),
-        }
+        Self { started: Instant::now() }
     }
 
     pub(crate) fn elapsed(&self) -> Duration {

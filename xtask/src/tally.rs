@@ -23,18 +23,10 @@ pub(crate) struct Tally {
 
 impl Tally {
     /// A step that is no test run: it passed as a whole.
-    pub(crate) const ONE_PASSED: Self = Self {
-        passed: 1,
-        failed: 0,
-        ignored: 0,
-    };
+    pub(crate) const ONE_PASSED: Self = Self { passed: 1, failed: 0, ignored: 0 };
 
     /// A step that is no test run, or a test run that broke before it counted: it failed as a whole.
-    pub(crate) const ONE_FAILED: Self = Self {
-        passed: 0,
-        failed: 1,
-        ignored: 0,
-    };
+    pub(crate) const ONE_FAILED: Self = Self { passed: 0, failed: 1, ignored: 0 };
 
     pub(crate) fn ran(self) -> u64 {
         self.passed + self.failed
@@ -101,11 +93,7 @@ mod tests {
     #[track_caller]
     fn check(runner: Runner, line: &str, counts: [u64; 3]) {
         let [passed, failed, ignored] = counts;
-        let expected = Tally {
-            passed,
-            failed,
-            ignored,
-        };
+        let expected = Tally { passed, failed, ignored };
         assert_eq!(Tally::from_line(runner, line), expected, "{line}");
     }
 

@@ -44,9 +44,7 @@ pub(crate) fn run(workspace: &Workspace, options: &Options, steps: &mut Steps) -
         count_tests(cargo(workspace, &line), Empty::Allowed)
     });
     for module in PURE {
-        steps.run(&format!("{module}* in release"), || {
-            pure_in_release(workspace, module)
-        });
+        steps.run(&format!("{module}* in release"), || pure_in_release(workspace, module));
     }
     simulate::run(workspace, &simulate::Options::first(SEEDS), steps);
     if workspace.has(COVERAGE) {
@@ -67,23 +65,12 @@ fn every_test(workspace: &Workspace) -> (Runner, Command) {
 }
 
 fn pure_in_release(workspace: &Workspace, module: &str) -> Result<Tally> {
-    let line = [
-        "test",
-        "--release",
-        "-p",
-        "punctual",
-        "--lib",
-        "--quiet",
-        "--",
-        module,
-    ];
+    let line = ["test", "--release", "-p", "punctual", "--lib", "--quiet", "--", module];
     count_tests(cargo(workspace, &line), Empty::Refused)
 }
 
 fn coverage(workspace: &Workspace) -> Result<Tally> {
-    let status = Command::new(workspace.path(COVERAGE))
-        .current_dir(workspace.root())
-        .status()?;
+    let status = Command::new(workspace.path(COVERAGE)).current_dir(workspace.root()).status()?;
     if !status.success() {
         bail!("{COVERAGE} ended with {status}");
     }

@@ -24,9 +24,7 @@ impl Workspace {
         let own = std::env::var_os("CARGO_MANIFEST_DIR")
             .map_or_else(|| PathBuf::from(env!("CARGO_MANIFEST_DIR")), PathBuf::from);
         let root = own.parent().context("the tools live in a workspace")?;
-        Ok(Self {
-            root: root.to_owned(),
-        })
+        Ok(Self { root: root.to_owned() })
     }
 
     pub(crate) fn root(&self) -> &Path {
@@ -97,10 +95,6 @@ mod tests {
         let has = |path: &str| sources.iter().any(|source| source.path == path);
         assert!(has("xtask/src/workspace.rs"));
         assert!(has("Cargo.toml"));
-        assert!(
-            !sources
-                .iter()
-                .any(|source| source.path.starts_with("target"))
-        );
+        assert!(!sources.iter().any(|source| source.path.starts_with("target")));
     }
 }

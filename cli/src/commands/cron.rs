@@ -108,20 +108,10 @@ pub(crate) fn run(command: CronCommand) -> ExitCode {
 }
 
 fn next(args: &NextArgs, out: &mut impl Write, err: &mut impl Write) -> io::Result<ExitCode> {
-    let query = args
-        .expression
-        .query(args.from.as_deref())
-        .and_then(|query| {
-            let direction = if args.prev {
-                Direction::Prev
-            } else {
-                Direction::Next
-            };
-            query
-                .walking(direction)
-                .inclusive(args.inclusive)
-                .counted(args.count)
-        });
+    let query = args.expression.query(args.from.as_deref()).and_then(|query| {
+        let direction = if args.prev { Direction::Prev } else { Direction::Next };
+        query.walking(direction).inclusive(args.inclusive).counted(args.count)
+    });
     let query = match query {
         Ok(query) => query,
         Err(error) => return refuse(&error, &args.expression.expr, err),
@@ -138,10 +128,7 @@ fn next(args: &NextArgs, out: &mut impl Write, err: &mut impl Write) -> io::Resu
 }
 
 fn explain(args: &ExplainArgs, out: &mut impl Write, err: &mut impl Write) -> io::Result<ExitCode> {
-    let query = args
-        .expression
-        .query(args.from.as_deref())
-        .and_then(|query| query.counted(5));
+    let query = args.expression.query(args.from.as_deref()).and_then(|query| query.counted(5));
     let query = match query {
         Ok(query) => query,
         Err(error) => return refuse(&error, &args.expression.expr, err),

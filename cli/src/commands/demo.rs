@@ -30,7 +30,9 @@ pub(crate) struct DemoArgs {
 /// Runs the demonstration.
 pub(crate) fn run(arguments: &DemoArgs) -> ExitCode {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
-    let outcome = runtime.map_err(Into::into).and_then(|runtime| runtime.block_on(demonstrate(arguments.seconds)));
+    let outcome = runtime
+        .map_err(Into::into)
+        .and_then(|runtime| runtime.block_on(demonstrate(arguments.seconds)));
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
@@ -87,7 +89,9 @@ fn build() -> punctual::Result<Punctual> {
         .handler_with("flaky", quick(&[2, 3]), |_: String, context: Context| async move {
             if context.attempt() < 3 { Err("the mail server is busy") } else { Ok(()) }
         })
-        .handler_with("hopeless", quick(&[1, 2]), |_: String, _: Context| async { Err::<(), _>("no such mailbox") })
+        .handler_with("hopeless", quick(&[1, 2]), |_: String, _: Context| async {
+            Err::<(), _>("no such mailbox")
+        })
         .build()
 }
 
@@ -104,7 +108,8 @@ async fn summarise(punctual: &Punctual, screen: &Screen, abandoned: usize) -> Re
     let admin = punctual.admin();
     let history = admin.executions(ExecutionFilter::default(), Page::first(1_000)).await?.rows;
     let dead = admin.dead_letters(Page::first(100)).await?.rows;
-    let events: Vec<(&'static str, u64)> = punctual.events().counts().filter(|(_, count)| *count > 0).collect();
+    let events: Vec<(&'static str, u64)> =
+        punctual.events().counts().filter(|(_, count)| *count > 0).collect();
     screen.summary(&history, &dead, &events, abandoned)
 }
 

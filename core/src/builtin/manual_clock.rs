@@ -33,14 +33,8 @@ type Place = (Timestamp, u64);
 impl ManualClock {
     /// A clock that stands at an instant.
     pub fn new(start: Timestamp) -> Self {
-        let dial = Dial {
-            now: start,
-            sleepers: BTreeMap::new(),
-            registered: 0,
-        };
-        Self {
-            dial: Arc::new(Mutex::new(dial)),
-        }
+        let dial = Dial { now: start, sleepers: BTreeMap::new(), registered: 0 };
+        Self { dial: Arc::new(Mutex::new(dial)) }
     }
 
     /// The present instant; the same as [`Clock::now`] without the trait in scope.
@@ -77,11 +71,7 @@ impl ManualClock {
 
     /// The earliest instant somebody sleeps until.
     pub fn next_wake(&self) -> Option<Timestamp> {
-        lock(&self.dial)
-            .sleepers
-            .keys()
-            .next()
-            .map(|(instant, _)| *instant)
+        lock(&self.dial).sleepers.keys().next().map(|(instant, _)| *instant)
     }
 }
 
@@ -92,12 +82,7 @@ impl Clock for ManualClock {
     }
 
     async fn sleep_until(&self, instant: Timestamp) {
-        Sleep {
-            dial: &self.dial,
-            instant,
-            place: None,
-        }
-        .await;
+        Sleep { dial: &self.dial, instant, place: None }.await;
     }
 }
 
@@ -115,9 +100,7 @@ impl Future for Sleep<'_> {
         let mut dial = lock(self.dial);
         let instant = self.instant;
         // Whoever is no longer on the list was woken: the instant came, even if time went back since.
-        let was_woken = self
-            .place
-            .is_some_and(|place| !dial.sleepers.contains_key(&place));
+        let was_woken = self.place.is_some_and(|place| !dial.sleepers.contains_key(&place));
         if was_woken || dial.now >= instant {
             if let Some(place) = self.place.take() {
                 dial.sleepers.remove(&place);
@@ -178,31 +161,17 @@ mod tests {
         let clock = ManualClock::new(at(0));
         let count = Arc::new(AtomicUsize::new(0));
         let wakers: Vec<Arc<Woken>> = (0..4)
-            .map(|_| {
-                Arc::new(Woken {
-                    count: Arc::clone(&count),
-                    place: AtomicUsize::new(0),
-                })
-            })
+            .map(|_| Arc::new(Woken { count: Arc::clone(&count), place: AtomicUsize::new(0) }))
             .collect();
-        let mut sleeps: Vec<_> = [20, 10, 20, 30]
-            .map(|second| clock.sleep_until(at(second)))
-            .into_iter()
-            .collect();
+        let mut sleeps: Vec<_> =
+            [20, 10, 20, 30].map(|second| clock.sleep_until(at(second))).into_iter().collect();
         for (sleep, waker) in sleeps.iter_mut().zip(&wakers) {
             let waker = Waker::from(Arc::clone(waker));
-            assert!(
-                sleep
-                    .as_mut()
-                    .poll(&mut Context::from_waker(&waker))
-                    .is_pending()
-            );
+            assert!(sleep.as_mut().poll(&mut Context::from_waker(&waker)).is_pending());
         }
         assert_eq!((clock.sleepers(), clock.next_wake()), (4, Some(at(10))));
         clock.advance(Duration::from_secs(20));
-        let places = wakers
-            .iter()
-            .map(|waker| waker.place.load(Ordering::Relaxed));
+        let places = wakers.iter().map(|waker| waker.place.load(Ordering::Relaxed));
         assert_eq!(places.collect::<Vec<_>>(), [2, 1, 3, 0]);
         assert_eq!((clock.sleepers(), clock.next_wake()), (1, Some(at(30))));
         drop(sleeps);
@@ -222,10 +191,7 @@ mod tests {
         assert_eq!(clock.now(), at(-5));
         assert!(sleep.as_mut().poll(&mut context).is_ready());
         let mut past = pin!(clock.sleep_until(at(-5)));
-        assert!(
-            past.as_mut().poll(&mut context).is_ready(),
-            "what has come is not waited for"
-        );
+        assert!(past.as_mut().poll(&mut context).is_ready(), "what has come is not waited for");
     }
 
     #[test]

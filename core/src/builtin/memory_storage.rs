@@ -15,9 +15,9 @@ mod memory;
 mod names;
 mod reading;
 mod records;
-mod turns;
 #[cfg(test)]
 mod tests;
+mod turns;
 mod upkeep;
 mod work;
 
@@ -67,10 +67,7 @@ impl MemoryStorage {
     /// An empty storage. The clock is only asked by [`Storage::time`].
     pub fn new(clock: Arc<dyn Clock>) -> Self {
         let memory = Memory::new(HISTORY_MAX_DEFAULT, MESSAGES_MAX_DEFAULT);
-        Self {
-            clock,
-            memory: Mutex::new(memory),
-        }
+        Self { clock, memory: Mutex::new(memory) }
     }
 
     /// Keeps this many executions, and as many finished messages; 0 keeps none.
@@ -112,9 +109,7 @@ impl Default for MemoryStorage {
 
 impl fmt::Debug for MemoryStorage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("MemoryStorage")
-            .field("clock", &self.clock)
-            .finish_non_exhaustive()
+        f.debug_struct("MemoryStorage").field("clock", &self.clock).finish_non_exhaustive()
     }
 }
 

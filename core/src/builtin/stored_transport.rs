@@ -74,17 +74,8 @@ impl StoredTransport {
         owner: ProcessId,
         lease_length: Duration,
     ) -> Self {
-        let shared = Shared {
-            storage,
-            clock,
-            owner,
-            lease_length,
-        };
-        Self {
-            shared,
-            durable: false,
-            groups: Mutex::default(),
-        }
+        let shared = Shared { storage, clock, owner, lease_length };
+        Self { shared, durable: false, groups: Mutex::default() }
     }
 
     /// Says whether the storage survives a restart.
@@ -118,22 +109,10 @@ impl StoredTransport {
         };
         for group in groups {
             let queue = Queue::of_group(&sent.topic, &group);
-            let message = Arc::new(Message {
-                queue,
-                due_at,
-                ..(**sent).clone()
-            });
+            let message = Arc::new(Message { queue, due_at, ..(**sent).clone() });
             let relayed = sent.queue.as_str().starts_with(RELAY_PREFIX);
-            let copy = Copy {
-                message,
-                group,
-                relayed,
-            };
-            copies.push(if copies.is_empty() {
-                copy
-            } else {
-                copy.derived()
-            });
+            let copy = Copy { message, group, relayed };
+            copies.push(if copies.is_empty() { copy } else { copy.derived() });
         }
         copies
     }
@@ -170,10 +149,8 @@ impl Transport for StoredTransport {
     }
 
     async fn publish(&self, batch: Vec<Outgoing>, now: Timestamp) -> Result<()> {
-        let copies: Vec<Copy> = batch
-            .iter()
-            .flat_map(|outgoing| self.copies(outgoing, now))
-            .collect();
+        let copies: Vec<Copy> =
+            batch.iter().flat_map(|outgoing| self.copies(outgoing, now)).collect();
         let entries = copies.iter().map(Copy::entry).collect();
         let answers = self.shared.storage.enqueue(entries, now).await?;
         // What a relay sends may still be under its own lease in this very storage; then it is not
@@ -193,11 +170,7 @@ impl Transport for StoredTransport {
     }
 
     async fn subscribe(&self, subscription: Subscription) -> Result<Box<dyn Consumer>> {
-        let Subscription {
-            topic,
-            group,
-            prefetch,
-        } = subscription;
+        let Subscription { topic, group, prefetch } = subscription;
         check_group(&group)?;
         let queue = Queue::of_group(&topic, &group);
         let consumer = StoredConsumer::new(self.shared.clone(), queue, prefetch);
@@ -217,10 +190,7 @@ struct Copy {
 
 impl Copy {
     fn entry(&self) -> Entry {
-        Entry {
-            message: Arc::clone(&self.message),
-            replace: false,
-        }
+        Entry { message: Arc::clone(&self.message), replace: false }
     }
 
     /// The same under an id and a deduplication key of this group's own.
@@ -234,11 +204,7 @@ impl Copy {
                 .map(|dedupe| Key::composed(format!("{dedupe}/{}", self.group))),
             ..(*self.message).clone()
         };
-        Self {
-            message: Arc::new(message),
-            group: Arc::clone(&self.group),
-            relayed: false,
-        }
+        Self { message: Arc::new(message), group: Arc::clone(&self.group), relayed: false }
     }
 }
 
@@ -247,11 +213,9 @@ impl Copy {
 fn derived_id(id: MessageId, group: &str) -> MessageId {
     const VARIANT: u64 = 0b10 << 62;
     let (high, low) = id.as_uuid().as_u64_pair();
-    let hash = group
-        .bytes()
-        .fold(mix(high ^ low.rotate_left(1)), |hash, byte| {
-            mix(hash.wrapping_add(u64::from(byte) + 1))
-        });
+    let hash = group.bytes().fold(mix(high ^ low.rotate_left(1)), |hash, byte| {
+        mix(hash.wrapping_add(u64::from(byte) + 1))
+    });
     MessageId::from_uuid(Uuid::from_u64_pair(high, (hash >> 2) | VARIANT))
 }
 

@@ -12,7 +12,8 @@ use crate::error::{Error, Result};
 use crate::event::Event;
 use crate::inspect::{Counts, ExecutionFilter, JobFilter, MessageFilter, Page, Paged};
 use crate::model::{
-    Execution, ExecutionId, JobName, JobRecord, Message, MessageId, MessageRecord, Source, State, Steer,
+    Execution, ExecutionId, JobName, JobRecord, Message, MessageId, MessageRecord, Source, State,
+    Steer,
 };
 use crate::policy::{Overlap, Planned, admit};
 use crate::storage::{Command, Commanded, Fired, Firing, Prune, Pruned, Steered};
@@ -59,26 +60,37 @@ impl Admin {
     /// One job.
     pub async fn job(&self, name: impl AsRef<str>) -> Result<JobRecord> {
         let name = JobName::new(name)?;
-        self.process
-            .inspect
-            .job(&name)
-            .await?
-            .ok_or_else(|| Error::not_found(format!("there is no job {name:?}; jobs() lists what there is")))
+        self.process.inspect.job(&name).await?.ok_or_else(|| {
+            Error::not_found(format!("there is no job {name:?}; jobs() lists what there is"))
+        })
     }
 
     /// What happened to a job, newest first.
-    pub async fn history(&self, job: impl AsRef<str>, page: Page<ExecutionId>) -> Result<Paged<Execution, ExecutionId>> {
-        let filter = ExecutionFilter { job: Some(JobName::new(job)?), ..ExecutionFilter::default() };
+    pub async fn history(
+        &self,
+        job: impl AsRef<str>,
+        page: Page<ExecutionId>,
+    ) -> Result<Paged<Execution, ExecutionId>> {
+        let filter =
+            ExecutionFilter { job: Some(JobName::new(job)?), ..ExecutionFilter::default() };
         self.process.inspect.executions(filter, page).await
     }
 
     /// Executions that match, newest first.
-    pub async fn executions(&self, filter: ExecutionFilter, page: Page<ExecutionId>) -> Result<Paged<Execution, ExecutionId>> {
+    pub async fn executions(
+        &self,
+        filter: ExecutionFilter,
+        page: Page<ExecutionId>,
+    ) -> Result<Paged<Execution, ExecutionId>> {
         self.process.inspect.executions(filter, page).await
     }
 
     /// Messages that match, newest first.
-    pub async fn messages(&self, filter: MessageFilter, page: Page<MessageId>) -> Result<Paged<MessageRecord, MessageId>> {
+    pub async fn messages(
+        &self,
+        filter: MessageFilter,
+        page: Page<MessageId>,
+    ) -> Result<Paged<MessageRecord, MessageId>> {
         self.process.inspect.messages(filter, page).await
     }
 
@@ -88,8 +100,12 @@ impl Admin {
     }
 
     /// Messages that were given up, newest first.
-    pub async fn dead_letters(&self, page: Page<MessageId>) -> Result<Paged<MessageRecord, MessageId>> {
-        self.messages(MessageFilter { states: vec![State::Dead], ..MessageFilter::default() }, page).await
+    pub async fn dead_letters(
+        &self,
+        page: Page<MessageId>,
+    ) -> Result<Paged<MessageRecord, MessageId>> {
+        self.messages(MessageFilter { states: vec![State::Dead], ..MessageFilter::default() }, page)
+            .await
     }
 
     /// How many messages wait, run and failed. Reading changes nothing.
@@ -105,7 +121,8 @@ impl Admin {
         for _ in 0..TRIES_MAX {
             let record = self.job(name).await?;
             let now = self.process.now();
-            let admission = admit(record.job.overlap, alive, vec![Planned { nominal: now, misfire: None }]);
+            let admission =
+                admit(record.job.overlap, alive, vec![Planned { nominal: now, misfire: None }]);
             if admission.fire.is_empty() && !ignore_overlap {
                 return Ok(Triggered::Overlapping(alive));
             }
@@ -153,7 +170,9 @@ impl Admin {
             let answers = self.process.storage.fire(vec![decision.firing.clone()], now).await?;
             if answers.first() == Some(&Fired::Fired) {
                 decision.tell(&self.process);
-                self.process.events.emit(Event::JobSteered { job: record.job.name, change: "resumed" });
+                self.process
+                    .events
+                    .emit(Event::JobSteered { job: record.job.name, change: "resumed" });
                 return self.job(name).await;
             }
         }
@@ -164,13 +183,22 @@ impl Admin {
         for _ in 0..TRIES_MAX {
             let record = self.job(name).await?;
             let now = self.process.now();
-            match self.process.storage.steer(&record.job.name, steer.clone(), record.version, now).await? {
+            match self
+                .process
+                .storage
+                .steer(&record.job.name, steer.clone(), record.version, now)
+                .await?
+            {
                 Steered::Applied(record) => {
-                    self.process.events.emit(Event::JobSteered { job: record.job.name.clone(), change });
+                    self.process
+                        .events
+                        .emit(Event::JobSteered { job: record.job.name.clone(), change });
                     return Ok(*record);
                 }
                 Steered::Raced => {}
-                Steered::Unknown => return Err(Error::not_found(format!("there is no job {name:?}"))),
+                Steered::Unknown => {
+                    return Err(Error::not_found(format!("there is no job {name:?}")));
+                }
             }
         }
         Err(busy(name))
@@ -197,7 +225,12 @@ impl Admin {
         self.command(Command::Delete(id), id, "delete").await
     }
 
-    async fn command(&self, command: Command, id: MessageId, name: &'static str) -> Result<Commanded> {
+    async fn command(
+        &self,
+        command: Command,
+        id: MessageId,
+        name: &'static str,
+    ) -> Result<Commanded> {
         let answer = self.process.storage.command(command, self.process.now()).await?;
         if matches!(answer, Commanded::Applied(_) | Commanded::Requested) {
             self.process.events.emit(Event::MessageCommanded { message: id, command: name });
@@ -209,7 +242,10 @@ impl Admin {
     /// each. Dead letters stay unless asked for.
     pub async fn purge(&self, older_than: Duration, limit: usize, dead: bool) -> Result<Pruned> {
         let now = self.process.now();
-        self.process.storage.prune(Prune { before: subtract(now, older_than), limit, dead }, now).await
+        self.process
+            .storage
+            .prune(Prune { before: subtract(now, older_than), limit, dead }, now)
+            .await
     }
 }
 

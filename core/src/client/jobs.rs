@@ -12,7 +12,9 @@ use super::publisher::{Draft, Due};
 use super::{Publish, Published, Publisher};
 use crate::engine::Process;
 use crate::error::{Error, Result};
-use crate::model::{Body, Job, JobName, Key, Occurrence, OnTimeout, Priority, Queue, Source, Terms, Topic};
+use crate::model::{
+    Body, Job, JobName, Key, Occurrence, OnTimeout, Priority, Queue, Source, Terms, Topic,
+};
 use crate::policy::{Misfire, Overlap, Retry};
 use crate::schedule::{Schedule, Spread};
 use crate::storage::{Command, Commanded};
@@ -197,8 +199,12 @@ impl JobBuilder {
         let mut job = self.job.map_err(|error| wrong(&error))?;
         self.terms.retry.check().map_err(|error| wrong(&error))?;
         job.schedule = match self.when {
-            When::Cron(expression) => Schedule::cron(&expression, zone).map_err(|error| wrong(&error))?,
-            When::Every(every, anchor) => Schedule::every(every, anchor).map_err(|error| wrong(&error))?,
+            When::Cron(expression) => {
+                Schedule::cron(&expression, zone).map_err(|error| wrong(&error))?
+            }
+            When::Every(every, anchor) => {
+                Schedule::every(every, anchor).map_err(|error| wrong(&error))?
+            }
             When::Once(at) => Schedule::once(at),
             When::Schedule(schedule) => *schedule,
         };
@@ -226,8 +232,12 @@ impl Jobs {
             Ok(job) => publish.edit(|draft| {
                 draft.source = Source::Deferred;
                 draft.terms = Some(Terms::deferred());
-                draft.occurrence =
-                    Some(Occurrence { job, nominal: Timestamp::UNIX_EPOCH, schedule: None, misfire: None });
+                draft.occurrence = Some(Occurrence {
+                    job,
+                    nominal: Timestamp::UNIX_EPOCH,
+                    schedule: None,
+                    misfire: None,
+                });
             }),
             Err(_) => publish,
         };
@@ -277,7 +287,8 @@ impl Once {
         Self { publish }.edit(|draft| {
             // With its length, because a name may hold whatever separates it from the key.
             let (topic, length) = (&draft.topic, draft.topic.as_str().len());
-            draft.dedupe = draft.key.as_ref().map(|key| Key::composed(format!("{length}:{topic}/{key}")));
+            draft.dedupe =
+                draft.key.as_ref().map(|key| Key::composed(format!("{length}:{topic}/{key}")));
         })
     }
 
@@ -289,7 +300,12 @@ impl Once {
     /// What its handler receives.
     pub fn payload<T: Serialize + ?Sized>(self, payload: &T) -> Self {
         let body = Body::json(payload);
-        Self { publish: self.publish.set(|draft| { draft.body = body?; Ok(()) }) }
+        Self {
+            publish: self.publish.set(|draft| {
+                draft.body = body?;
+                Ok(())
+            }),
+        }
     }
 
     /// How often it is tried again, and when.

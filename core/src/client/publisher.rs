@@ -17,7 +17,8 @@ use crate::event::Event;
 use crate::handler::Context;
 use crate::middleware::{NextPublish, PublishEnd};
 use crate::model::{
-    Body, Headers, Key, Message, MessageId, Occurrence, Priority, Queue, Source, Terms, Topic, Trail, TransportName,
+    Body, Headers, Key, Message, MessageId, Occurrence, Priority, Queue, Source, Terms, Topic,
+    Trail, TransportName,
 };
 use crate::policy::{Hold, Means, cannot_wait, hold};
 use crate::storage::{Enqueued, Entry};
@@ -90,20 +91,29 @@ impl Publisher {
     }
 
     /// Checks a draft and gives it identity and time.
-    fn message(&self, draft: Draft, now: Timestamp) -> Result<(Message, Option<TransportName>, bool)> {
+    fn message(
+        &self,
+        draft: Draft,
+        now: Timestamp,
+    ) -> Result<(Message, Option<TransportName>, bool)> {
         draft.body.check(self.process.options.payload_max)?;
         if let Some(terms) = &draft.terms {
             terms.retry.check()?;
         }
         let due_at = draft.due.at(now, self.process.options.past_tolerance, draft.allow_past)?;
-        if let Some(name) = draft.via.as_ref().filter(|name| !self.process.transports.contains_key(*name)) {
-            return Err(Error::not_found(format!("there is no transport {name:?}; give it to the builder first")));
+        if let Some(name) =
+            draft.via.as_ref().filter(|name| !self.process.transports.contains_key(*name))
+        {
+            return Err(Error::not_found(format!(
+                "there is no transport {name:?}; give it to the builder first"
+            )));
         }
         let mut trail = self.within.as_ref().map_or_else(Trail::default, Context::next_trail);
         if let Some(correlation) = draft.correlation {
             trail.correlation = Some(correlation);
         }
-        let occurrence = draft.occurrence.map(|occurrence| Occurrence { nominal: due_at, ..occurrence });
+        let occurrence =
+            draft.occurrence.map(|occurrence| Occurrence { nominal: due_at, ..occurrence });
         let message = Message {
             id: draft.id.unwrap_or_else(|| self.process.message_id(now)),
             queue: draft.via.as_ref().map_or(draft.queue, Queue::of_relay),
@@ -124,12 +134,20 @@ impl Publisher {
         Ok((message, draft.via, draft.replace))
     }
 
-    async fn send(&self, message: Message, via: Option<TransportName>, replace: bool, now: Timestamp) -> Result<Published> {
+    async fn send(
+        &self,
+        message: Message,
+        via: Option<TransportName>,
+        replace: bool,
+        now: Timestamp,
+    ) -> Result<Published> {
         let end = End { process: &self.process, via, replace, now, published: Mutex::new(None) };
         let id = message.id;
         NextPublish::new(&self.process.middleware, &end).run(message).await?;
         let published = end.published.into_inner().unwrap_or_else(PoisonError::into_inner);
-        published.ok_or_else(|| Error::conflict("a middleware did not pass the message on").with("message", id))
+        published.ok_or_else(|| {
+            Error::conflict("a middleware did not pass the message on").with("message", id)
+        })
     }
 }
 
@@ -376,13 +394,20 @@ impl End<'_> {
         };
         let wanted = between(self.now, message.due_at);
         let native = transport.capabilities().publish_delay;
-        let delay = match hold(wanted, Means { native, storage: self.process.holds, prefer_storage: false }) {
+        let delay = match hold(
+            wanted,
+            Means { native, storage: self.process.holds, prefer_storage: false },
+        ) {
             Hold::Send => Duration::ZERO,
             Hold::SendDelayed(delay) => delay,
             Hold::Keep(_) => {
                 let (id, due_at) = (message.id, message.due_at);
                 let published = self.store(message).await?;
-                self.process.events.emit(Event::MessageHeld { message: id, transport: name.clone(), due_at });
+                self.process.events.emit(Event::MessageHeld {
+                    message: id,
+                    transport: name.clone(),
+                    due_at,
+                });
                 return Ok(published);
             }
             Hold::Refuse => return Err(cannot_wait(message.id, wanted, native)),

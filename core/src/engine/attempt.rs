@@ -22,7 +22,12 @@ use crate::policy::{Report, timeout};
 use crate::transport::{Delivery, Receipt};
 
 /// Builds what a handler may know about a delivery.
-pub(crate) fn context(process: &Arc<Process>, delivery: &Delivery, terms: &Terms, now: Timestamp) -> Context {
+pub(crate) fn context(
+    process: &Arc<Process>,
+    delivery: &Delivery,
+    terms: &Terms,
+    now: Timestamp,
+) -> Context {
     let lease_until = match &delivery.receipt {
         Receipt::Lease(receipt) => Some(receipt.claimed.lease.until),
         Receipt::Broker(_) => None,
@@ -61,7 +66,8 @@ pub(crate) async fn attempt(process: &Process, started: &Started) -> Option<Repo
         return Some(Report::NoHandler);
     };
     // Reading a body runs the payload type's own code, which may panic like any other.
-    let prepared = std::panic::catch_unwind(AssertUnwindSafe(|| registration.handler.prepare(message)));
+    let prepared =
+        std::panic::catch_unwind(AssertUnwindSafe(|| registration.handler.prepare(message)));
     let prepared = match prepared {
         Ok(Ok(prepared)) => prepared,
         Ok(Err(error)) => return Some(Report::Poison { error: Arc::from(error.to_string()) }),
@@ -110,7 +116,9 @@ fn wound_down(cause: Cause, limit: Option<Duration>, finished: Option<Report>) -
         (Cause::Timeout, _) => Some(Report::TimedOut { timeout: limit.unwrap_or_default() }),
         // What a handler really finished counts; what it only broke off does not.
         (_, Some(Report::Done)) => Some(Report::Done),
-        (Cause::Shutdown, None | Some(Report::Failed { .. } | Report::Panicked { .. })) => Some(Report::Interrupted),
+        (Cause::Shutdown, None | Some(Report::Failed { .. } | Report::Panicked { .. })) => {
+            Some(Report::Interrupted)
+        }
         (Cause::Shutdown, said) => said,
         (Cause::Cancelled, _) => Some(Report::CancelledByOperator),
     }
@@ -166,7 +174,10 @@ mod tests {
         assert_eq!(wound_down(Cause::Shutdown, limit, failed()), Some(Report::Interrupted));
         assert_eq!(wound_down(Cause::Shutdown, limit, None), Some(Report::Interrupted));
         assert_eq!(wound_down(Cause::Shutdown, limit, Some(Report::Done)), Some(Report::Done));
-        assert_eq!(wound_down(Cause::Cancelled, limit, failed()), Some(Report::CancelledByOperator));
+        assert_eq!(
+            wound_down(Cause::Cancelled, limit, failed()),
+            Some(Report::CancelledByOperator)
+        );
         assert_eq!(wound_down(Cause::LeaseLost, limit, Some(Report::Done)), None);
     }
 }

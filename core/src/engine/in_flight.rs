@@ -124,7 +124,12 @@ pub(crate) struct Slots {
 impl Slots {
     pub(crate) fn new(capacity: usize) -> Arc<Self> {
         let (freed, _) = Wakeup::new();
-        Arc::new(Self { capacity, used: AtomicUsize::new(0), hungry: AtomicBool::new(false), freed })
+        Arc::new(Self {
+            capacity,
+            used: AtomicUsize::new(0),
+            hungry: AtomicBool::new(false),
+            freed,
+        })
     }
 
     /// How many more may start now.

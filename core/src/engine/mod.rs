@@ -26,7 +26,7 @@ pub(crate) use registry::{Registration, Registry};
 pub(crate) use relay::Relay;
 pub(crate) use rescuer::Rescuer;
 pub(crate) use scheduler::{Scheduler, occurrence_message, resume};
-pub use service::{Service, Turn};
 pub(crate) use service::{Pace, REST_MAX, Stop, backoff, run};
+pub use service::{Service, Turn};
 pub(crate) use settle::{Settler, SubscribedTo};
 pub(crate) use worker::{QueueWorker, SubscriptionWorker};

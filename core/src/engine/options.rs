@@ -83,13 +83,19 @@ impl Options {
                 return Err(Error::invalid(format!("{name} is zero; give it a length such as 1s")));
             }
         }
-        for (name, value) in [("concurrency", self.concurrency), ("batch", self.batch), ("payload_max", self.payload_max)] {
+        for (name, value) in [
+            ("concurrency", self.concurrency),
+            ("batch", self.batch),
+            ("payload_max", self.payload_max),
+        ] {
             if value == 0 {
                 return Err(Error::invalid(format!("{name} is 0; it must be at least 1")));
             }
         }
         if self.timeout.is_some_and(|timeout| timeout.is_zero()) {
-            return Err(Error::invalid("timeout is zero, so every attempt would fail at once; leave it out for none"));
+            return Err(Error::invalid(
+                "timeout is zero, so every attempt would fail at once; leave it out for none",
+            ));
         }
         Ok(())
     }
@@ -114,7 +120,8 @@ mod tests {
 
     #[test]
     fn values_that_cannot_work_are_refused_by_name() {
-        let error = Options { lease_length: Duration::ZERO, ..Options::default() }.check().unwrap_err();
+        let error =
+            Options { lease_length: Duration::ZERO, ..Options::default() }.check().unwrap_err();
         assert!(error.to_string().contains("lease_length"));
         let error = Options { concurrency: 0, ..Options::default() }.check().unwrap_err();
         assert!(error.to_string().contains("concurrency"));

@@ -57,7 +57,10 @@ impl Process {
     pub(crate) fn terms<'a>(&'a self, message: &'a crate::model::Message) -> &'a Arc<Terms> {
         match &message.terms {
             Some(terms) => terms,
-            None => self.registry.get(&message.topic).map_or(&self.default_terms, |registration| &registration.terms),
+            None => self
+                .registry
+                .get(&message.topic)
+                .map_or(&self.default_terms, |registration| &registration.terms),
         }
     }
 }

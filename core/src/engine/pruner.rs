@@ -41,7 +41,10 @@ impl Service for Pruner {
         let prune = Prune { before: subtract(now, self.retention), limit: BATCH, dead: false };
         let pruned = self.storage.prune(prune, now).await?;
         if pruned.messages + pruned.executions > 0 {
-            self.events.emit(Event::HistoryPruned { messages: pruned.messages, executions: pruned.executions });
+            self.events.emit(Event::HistoryPruned {
+                messages: pruned.messages,
+                executions: pruned.executions,
+            });
         }
         let full = pruned.messages.max(pruned.executions) >= BATCH as u64;
         Ok(if full { Turn::Again } else { Turn::At(add(now, INTERVAL)) })

@@ -49,7 +49,9 @@ impl Pulse {
     async fn renew(&self, everything: bool, now: Timestamp) -> Result<()> {
         let renew_before = add(now, self.process.options.lease_length * 2 / 3);
         let mut leases = self.process.in_flight.leases();
-        leases.retain(|in_hand| everything || in_hand.until.is_none_or(|until| until <= renew_before));
+        leases.retain(|in_hand| {
+            everything || in_hand.until.is_none_or(|until| until <= renew_before)
+        });
         let mut outcome = Ok(());
         for storage in &self.process.storages {
             let (own, others): (Vec<_>, Vec<_>) =
@@ -61,7 +63,12 @@ impl Pulse {
     }
 
     /// Renews what belongs to one storage and listens to its answers.
-    async fn renew_on(&self, storage: &dyn Storage, leases: &[InHandLease], now: Timestamp) -> Result<()> {
+    async fn renew_on(
+        &self,
+        storage: &dyn Storage,
+        leases: &[InHandLease],
+        now: Timestamp,
+    ) -> Result<()> {
         let until = add(now, self.process.options.lease_length);
         for some in leases.chunks(RENEW_MAX) {
             let refs: Vec<LeaseRef> = some.iter().map(|in_hand| in_hand.held.lease).collect();

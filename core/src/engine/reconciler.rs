@@ -68,12 +68,17 @@ impl Reconciler {
             self.process.events.emit(Event::JobDeclared { job: name.clone(), change, cursor });
             return Ok(());
         }
-        Err(Error::unavailable(format!("the job {name:?} kept changing while it was declared")).during("reconcile"))
+        Err(Error::unavailable(format!("the job {name:?} kept changing while it was declared"))
+            .during("reconcile"))
     }
 
     async fn retire(&self, now: Timestamp) -> Result<()> {
         let app = &self.process.app;
-        let stored = self.process.inspect.jobs(JobFilter { app: Some(app.clone()), ..JobFilter::default() }).await?;
+        let stored = self
+            .process
+            .inspect
+            .jobs(JobFilter { app: Some(app.clone()), ..JobFilter::default() })
+            .await?;
         let names: BTreeSet<JobName> =
             self.declarations.iter().map(|declaration| declaration.job.name.clone()).collect();
         let allow_empty = self.process.options.allow_empty_reconcile;

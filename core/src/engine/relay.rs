@@ -27,7 +27,11 @@ pub(crate) struct Relay {
 }
 
 impl Relay {
-    pub(crate) fn new(process: Arc<Process>, target: TransportName, transport: Arc<dyn Transport>) -> Self {
+    pub(crate) fn new(
+        process: Arc<Process>,
+        target: TransportName,
+        transport: Arc<dyn Transport>,
+    ) -> Self {
         let queue = Queue::of_relay(&target);
         Self { process, transport, name: format!("relay to {target}"), queue, target }
     }
@@ -46,7 +50,12 @@ impl Relay {
         let mut settlements = Vec::new();
         for (_, group) in topics {
             let batch = group.iter().map(|one| unpack(&one.message)).collect();
-            let error = self.transport.publish(batch, now).await.err().map(|error| Arc::from(error.to_string()));
+            let error = self
+                .transport
+                .publish(batch, now)
+                .await
+                .err()
+                .map(|error| Arc::from(error.to_string()));
             settlements.extend(group.iter().map(|one| settlement(one, error.clone(), now)));
         }
         settlements
@@ -91,7 +100,9 @@ impl Service for Relay {
             let answers = storage.settle(settlements, now).await?;
             for ((message, done), answer) in sent.into_iter().zip(answers) {
                 if done && answer == Settled::Applied {
-                    self.process.events.emit(Event::MessageRelayed { message, transport: self.target.clone() });
+                    self.process
+                        .events
+                        .emit(Event::MessageRelayed { message, transport: self.target.clone() });
                 }
             }
         }

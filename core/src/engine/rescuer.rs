@@ -94,8 +94,11 @@ impl Service for Rescuer {
             if applied > 0 {
                 self.process.events.emit(Event::LeasesRescued { count: applied as u64 });
             }
-            for ((claimed, judged), _) in
-                claimed.iter().zip(judged).zip(&answers).filter(|(_, answer)| **answer == Settled::Applied)
+            for ((claimed, judged), _) in claimed
+                .iter()
+                .zip(judged)
+                .zip(&answers)
+                .filter(|(_, answer)| **answer == Settled::Applied)
             {
                 if let Verdict::Dead { reason, error } = judged.verdict {
                     let (message, topic) = (claimed.message.id, claimed.message.topic.clone());

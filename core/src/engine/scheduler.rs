@@ -40,7 +40,8 @@ impl Scheduler {
             if due.is_empty() {
                 return Ok(());
             }
-            let decisions: Vec<Decision> = due.iter().map(|job| decide(&self.process, job, now)).collect();
+            let decisions: Vec<Decision> =
+                due.iter().map(|job| decide(&self.process, job, now)).collect();
             let firings = decisions.iter().map(|decision| decision.firing.clone()).collect();
             let answers = self.process.storage.fire(firings, now).await?;
             let mut overlapping = Vec::new();
@@ -94,7 +95,8 @@ fn decide(process: &Process, due: &DueJob, now: Timestamp) -> Decision {
     }
     // Due without a cursor cannot be; looking from now on decides nothing and moves it.
     let cursor = record.cursor.unwrap_or(now);
-    let mut plan = plan(&job.schedule, cursor, &job.misfire, process.options.misfire_threshold, now);
+    let mut plan =
+        plan(&job.schedule, cursor, &job.misfire, process.options.misfire_threshold, now);
     let admission = admit(job.overlap, due.alive, std::mem::take(&mut plan.fire));
     let left = job.schedule.runs_max().map_or(u64::MAX, |most| most.saturating_sub(record.runs));
     let mut fire = admission.fire;
@@ -116,7 +118,8 @@ fn decide(process: &Process, due: &DueJob, now: Timestamp) -> Decision {
         after.retired = Some(Retirement::Finished);
     }
     let firing = firing(record, after, messages, skipped(process, job, &skips, now), now);
-    let firing = Firing { alive_max: admission.alive_max, cancel_alive: admission.cancel_alive, ..firing };
+    let firing =
+        Firing { alive_max: admission.alive_max, cancel_alive: admission.cancel_alive, ..firing };
     Decision { firing, plan, skips }
 }
 
@@ -142,7 +145,13 @@ fn paused_over(record: &JobRecord, cursor: Option<Timestamp>, now: Timestamp) ->
     let schedule = &record.job.schedule;
     let nominal = schedule.prev(add(now, Duration::from_nanos(1))).filter(|last| *last >= first)?;
     let later = schedule.count(first, nominal, COUNT_MAX);
-    Some(Skip { nominal, first, count: 1 + later, more: later == COUNT_MAX, reason: SkipReason::Paused })
+    Some(Skip {
+        nominal,
+        first,
+        count: 1 + later,
+        more: later == COUNT_MAX,
+        reason: SkipReason::Paused,
+    })
 }
 
 fn firing(
@@ -173,7 +182,8 @@ fn fired_message(process: &Process, job: &Job, planned: &Planned, now: Timestamp
     let next = job.schedule.next(planned.nominal);
     let spread = job.spread.offset(job.name.as_str(), planned.nominal, next);
     let due_at = if planned.misfire.is_some() { now } else { add(planned.nominal, spread) };
-    let mut message = occurrence_message(process, job, planned.nominal, planned.misfire.clone(), now);
+    let mut message =
+        occurrence_message(process, job, planned.nominal, planned.misfire.clone(), now);
     message.due_at = due_at;
     message.dedupe = Some(Occurrence::identity(&job.name, planned.nominal));
     message
@@ -187,8 +197,12 @@ pub(crate) fn occurrence_message(
     misfire: Option<MisfireFacts>,
     now: Timestamp,
 ) -> Message {
-    let occurrence =
-        Occurrence { job: job.name.clone(), nominal, schedule: Some(job.schedule.to_string()), misfire };
+    let occurrence = Occurrence {
+        job: job.name.clone(),
+        nominal,
+        schedule: Some(job.schedule.to_string()),
+        misfire,
+    };
     Message {
         id: process.message_id(now),
         topic: job.topic.clone(),
@@ -228,7 +242,10 @@ fn skipped(process: &Process, job: &Job, skips: &[Skip], now: Timestamp) -> Vec<
         ending: Ending::Skipped(skip.reason),
         note: (skip.count > 1).then(|| {
             let more = if skip.more { "at least " } else { "" };
-            Arc::from(format!("{more}{} occurrences from {} to {}", skip.count, skip.first, skip.nominal))
+            Arc::from(format!(
+                "{more}{} occurrences from {} to {}",
+                skip.count, skip.first, skip.nominal
+            ))
         }),
     };
     skips.iter().map(execution).collect()
@@ -257,7 +274,8 @@ impl Decision {
             });
         }
         for message in &self.firing.messages {
-            let nominal = message.occurrence.as_ref().map_or(message.due_at, |occurrence| occurrence.nominal);
+            let nominal =
+                message.occurrence.as_ref().map_or(message.due_at, |occurrence| occurrence.nominal);
             process.events.emit(Event::JobFired { job: job.clone(), nominal, message: message.id });
         }
         if record.retired.is_some() {

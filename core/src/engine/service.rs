@@ -62,7 +62,8 @@ pub(crate) async fn run(mut service: Box<dyn Service>, mut pace: Pace) {
             }
             Ok(turn) => {
                 failures = 0;
-                let tick = pace.poll_interval.map_or(Timestamp::MAX, |interval| next_tick(now, interval));
+                let tick =
+                    pace.poll_interval.map_or(Timestamp::MAX, |interval| next_tick(now, interval));
                 let until = if let Turn::At(instant) = turn { instant.min(tick) } else { tick };
                 tokio::select! {
                     biased;
@@ -154,7 +155,8 @@ mod tests {
 
     #[test]
     fn the_back_off_doubles_and_is_bounded() {
-        let delays: Vec<u128> = [1, 2, 3, 9, 10, 1_000].map(|failures| backoff(failures).as_millis()).into();
+        let delays: Vec<u128> =
+            [1, 2, 3, 9, 10, 1_000].map(|failures| backoff(failures).as_millis()).into();
         assert_eq!(delays, [100, 200, 400, 25_600, 30_000, 30_000]);
     }
 }

@@ -82,7 +82,8 @@ impl Settler {
             Receipt::Lease(receipt) => {
                 let LeaseReceipt { claimed, storage } = *receipt;
                 let (lease, verdict) = (claimed.lease_ref(), judged.verdict);
-                let settlement = Settlement { lease, verdict, execution: recorded.then_some(execution) };
+                let settlement =
+                    Settlement { lease, verdict, execution: recorded.then_some(execution) };
                 self.write_later(Waiting { settlement, storage, context, _entered: entered }).await;
             }
             Receipt::Broker(receipt) => {
@@ -119,11 +120,25 @@ fn case<'a>(delivery: &'a Delivery, terms: &'a Terms, now: Timestamp) -> Case<'a
         }
         Receipt::Broker(_) => (0, 0, false),
     };
-    Case { message: &delivery.message, attempt: delivery.attempt, crashes, snoozes, terms, cancel_requested, now }
+    Case {
+        message: &delivery.message,
+        attempt: delivery.attempt,
+        crashes,
+        snoozes,
+        terms,
+        cancel_requested,
+        now,
+    }
 }
 
 /// The record of an attempt.
-fn execution(process: &Process, delivery: &Delivery, context: &Context, judged: &Judged, now: Timestamp) -> Execution {
+fn execution(
+    process: &Process,
+    delivery: &Delivery,
+    context: &Context,
+    judged: &Judged,
+    now: Timestamp,
+) -> Execution {
     let message = &delivery.message;
     Execution {
         id: context.execution_id(),
@@ -147,13 +162,18 @@ fn execution(process: &Process, delivery: &Delivery, context: &Context, judged: 
 
 /// Emits what an attempt came to.
 fn tell(process: &Process, context: &Context, judged: &Judged, now: Timestamp) {
-    let (message, execution, topic) = (context.message_id(), context.execution_id(), context.topic().clone());
+    let (message, execution, topic) =
+        (context.message_id(), context.execution_id(), context.topic().clone());
     let attempt = context.attempt();
-    let again_at = if let Verdict::Again { due_at, .. } = judged.verdict { Some(due_at) } else { None };
+    let again_at =
+        if let Verdict::Again { due_at, .. } = judged.verdict { Some(due_at) } else { None };
     process.events.emit(match judged.ending {
-        Ending::Succeeded => {
-            Event::AttemptSucceeded { message, execution, topic, took: between(context.started_at(), now) }
-        }
+        Ending::Succeeded => Event::AttemptSucceeded {
+            message,
+            execution,
+            topic,
+            took: between(context.started_at(), now),
+        },
         Ending::TimedOut => Event::AttemptTimedOut { message, execution, topic, attempt, again_at },
         ending if ending.is_failure() => Event::AttemptFailed {
             message,
@@ -215,7 +235,11 @@ async fn write_batch(process: &Process, storage: &dyn Storage, mut batch: Vec<Wa
             Err(error) => {
                 failures += 1;
                 let again_at = add(now, backoff(failures));
-                process.events.emit(Event::ServiceFailed { service: "settle".to_owned(), error: error.to_string(), again_at });
+                process.events.emit(Event::ServiceFailed {
+                    service: "settle".to_owned(),
+                    error: error.to_string(),
+                    again_at,
+                });
                 process.clock.sleep_until(again_at).await;
             }
         }
@@ -253,5 +277,7 @@ fn applied(process: &Process, waiting: &Waiting) {
 }
 
 fn lost(process: &Process, context: &Context) {
-    process.events.emit(Event::LeaseLost { message: context.message_id(), topic: context.topic().clone() });
+    process
+        .events
+        .emit(Event::LeaseLost { message: context.message_id(), topic: context.topic().clone() });
 }

@@ -34,7 +34,12 @@ pub(crate) struct QueueWorker {
 }
 
 impl QueueWorker {
-    pub(crate) fn new(process: Arc<Process>, settler: Settler, queue: Queue, concurrency: usize) -> Self {
+    pub(crate) fn new(
+        process: Arc<Process>,
+        settler: Settler,
+        queue: Queue,
+        concurrency: usize,
+    ) -> Self {
         let (name, slots) = (format!("worker of {queue}"), Slots::new(concurrency));
         Self { process, settler, name, queue, slots, claimed_last: 0 }
     }
@@ -183,7 +188,11 @@ impl SubscriptionWorker {
         let _ = within(&*self.process.clock, settled_by, self.process.in_flight.emptied()).await;
         let until = add(self.process.now(), self.process.options.grace);
         if let Err(error) = self.consumer.close(until).await {
-            self.process.events.emit(Event::ServiceFailed { service: self.name, error: error.to_string(), again_at: until });
+            self.process.events.emit(Event::ServiceFailed {
+                service: self.name,
+                error: error.to_string(),
+                again_at: until,
+            });
         }
     }
 }
@@ -191,7 +200,11 @@ impl SubscriptionWorker {
 /// Waits after a failure to receive, or until the process stops.
 async fn rest(process: &Process, service: &str, failures: u32, error: &str) {
     let again_at = add(process.now(), backoff(failures));
-    process.events.emit(Event::ServiceFailed { service: service.to_owned(), error: error.to_owned(), again_at });
+    process.events.emit(Event::ServiceFailed {
+        service: service.to_owned(),
+        error: error.to_owned(),
+        again_at,
+    });
     tokio::select! {
         biased;
         () = process.stop.requested() => {}

@@ -41,7 +41,10 @@ pub struct Cancellation {
 impl Cancellation {
     /// Gives the signal; answers whether it was the first.
     pub fn cancel(&self, cause: Cause) -> bool {
-        let first = self.cause.compare_exchange(0, cause.code(), Ordering::AcqRel, Ordering::Acquire).is_ok();
+        let first = self
+            .cause
+            .compare_exchange(0, cause.code(), Ordering::AcqRel, Ordering::Acquire)
+            .is_ok();
         if first {
             self.waiting.notify_waiters();
         }

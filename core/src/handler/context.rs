@@ -9,7 +9,8 @@ use super::{Cancellation, Cause};
 use crate::client::Publisher;
 use crate::event::{Event, Events};
 use crate::model::{
-    ExecutionId, Headers, JobName, Key, Message, MessageId, MisfireFacts, Occurrence, Source, Topic, Trail,
+    ExecutionId, Headers, JobName, Key, Message, MessageId, MisfireFacts, Occurrence, Source,
+    Topic, Trail,
 };
 
 /// What a handler may know and do. Cheap to clone.

@@ -114,7 +114,10 @@ mod tests {
     fn everything_a_handler_may_return_turns_into_an_outcome() {
         assert_eq!(().into_outcome().unwrap(), Outcome::Done);
         assert_eq!(Ok::<(), String>(()).into_outcome().unwrap(), Outcome::Done);
-        assert_eq!(Ok::<_, std::io::Error>(Outcome::Cancel).into_outcome().unwrap(), Outcome::Cancel);
+        assert_eq!(
+            Ok::<_, std::io::Error>(Outcome::Cancel).into_outcome().unwrap(),
+            Outcome::Cancel
+        );
         let error = Err::<(), _>("no route").into_outcome().unwrap_err();
         assert_eq!(error.to_string(), "no route");
     }
@@ -123,6 +126,9 @@ mod tests {
     fn a_failure_keeps_the_chain_of_causes_once() {
         let inner = crate::Error::unavailable("connection refused");
         let outer = crate::Error::internal("the report was not sent").caused_by(inner);
-        assert_eq!(HandlerError::from(outer).to_string(), "the report was not sent: connection refused");
+        assert_eq!(
+            HandlerError::from(outer).to_string(),
+            "the report was not sent: connection refused"
+        );
     }
 }

@@ -31,8 +31,10 @@ impl Body {
 
     /// A value as JSON.
     pub fn json<T: Serialize + ?Sized>(value: &T) -> Result<Self> {
-        let bytes = serde_json::to_vec(value)
-            .map_err(|error| Error::invalid(format!("the payload cannot be written as JSON: {error}")).caused_by(error))?;
+        let bytes = serde_json::to_vec(value).map_err(|error| {
+            Error::invalid(format!("the payload cannot be written as JSON: {error}"))
+                .caused_by(error)
+        })?;
         Ok(Self { bytes: bytes.into(), content_type: Cow::Borrowed(JSON) })
     }
 

@@ -86,8 +86,18 @@ pub enum Ending {
 impl Ending {
     /// Every ending without its reason, for documents and metrics.
     pub const NAMES: [&'static str; 12] = [
-        "succeeded", "failed", "timed_out", "panicked", "no_handler", "poison", "snoozed",
-        "discarded", "cancelled", "released", "lost", "skipped",
+        "succeeded",
+        "failed",
+        "timed_out",
+        "panicked",
+        "no_handler",
+        "poison",
+        "snoozed",
+        "discarded",
+        "cancelled",
+        "released",
+        "lost",
+        "skipped",
     ];
 
     /// The ending in one lower-case word.
@@ -112,7 +122,13 @@ impl Ending {
     pub fn is_failure(self) -> bool {
         matches!(
             self,
-            Self::Failed | Self::TimedOut | Self::Panicked | Self::NoHandler | Self::Poison | Self::Discarded | Self::Lost
+            Self::Failed
+                | Self::TimedOut
+                | Self::Panicked
+                | Self::NoHandler
+                | Self::Poison
+                | Self::Discarded
+                | Self::Lost
         )
     }
 }

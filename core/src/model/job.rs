@@ -193,7 +193,8 @@ impl JobRecord {
         let mut record = self.clone();
         match steer {
             Steer::Pause { by, reason, until } => {
-                record.paused = Some(Pause { by: by.clone(), reason: reason.clone(), at: now, until: *until });
+                record.paused =
+                    Some(Pause { by: by.clone(), reason: reason.clone(), at: now, until: *until });
             }
             Steer::Resume { cursor } => {
                 record.paused = None;
@@ -203,7 +204,10 @@ impl JobRecord {
             Steer::MoveCursor { cursor } => record.cursor = *cursor,
             Steer::Override { overrides, job, cursor } => {
                 if job.name != record.job.name {
-                    return Err(Error::invalid(format!("a job cannot be renamed from {:?} to {:?}", record.job.name, job.name)));
+                    return Err(Error::invalid(format!(
+                        "a job cannot be renamed from {:?} to {:?}",
+                        record.job.name, job.name
+                    )));
                 }
                 record.overrides = (**overrides).clone();
                 record.job = (**job).clone();

@@ -14,8 +14,8 @@ mod state;
 mod terms;
 
 pub use body::{Body, PAYLOAD_MAX_DEFAULT};
-pub use execution::{Execution, Ending, SkipReason};
-pub use headers::{HEADERS_MAX, HEADER_VALUE_MAX, Headers};
+pub use execution::{Ending, Execution, SkipReason};
+pub use headers::{HEADER_VALUE_MAX, HEADERS_MAX, Headers};
 pub(crate) use id::mix;
 pub use id::{ExecutionId, IdSource, Ids, MessageId, ProcessId};
 pub use job::{Job, JobPhase, JobRecord, Origin, Overrides, Pause, Retirement, Steer};

@@ -18,7 +18,9 @@ const RESERVED: char = '~';
 fn checked(what: &str, text: &str) -> Result<Arc<str>> {
     let trimmed = text.trim();
     if trimmed.is_empty() {
-        return Err(Error::invalid(format!("a {what} must not be empty; give it at least one character")));
+        return Err(Error::invalid(format!(
+            "a {what} must not be empty; give it at least one character"
+        )));
     }
     let length = trimmed.chars().count();
     if length > NAME_LENGTH_MAX {
@@ -239,7 +241,9 @@ impl Priority {
     /// A priority from 0 (last) to 9 (first).
     pub fn new(level: u8) -> Result<Self> {
         if level > Self::HIGHEST.0 {
-            return Err(Error::invalid(format!("the priority {level} is not between 0 (last) and 9 (first)")));
+            return Err(Error::invalid(format!(
+                "the priority {level} is not between 0 (last) and 9 (first)"
+            )));
         }
         Ok(Self(level))
     }

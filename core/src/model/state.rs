@@ -107,18 +107,53 @@ impl StateChange {
 
 /// Every legal change: from, by, to, and what else it means. What is not here is refused.
 pub const TRANSITIONS: [(State, StateChange, State, &str); 12] = [
-    (State::Pending, StateChange::Claim, State::Running, "only when due; a lease is given and the attempt counted"),
-    (State::Running, StateChange::Done, State::Done, "leaves the hot table; the execution stays as history"),
+    (
+        State::Pending,
+        StateChange::Claim,
+        State::Running,
+        "only when due; a lease is given and the attempt counted",
+    ),
+    (
+        State::Running,
+        StateChange::Done,
+        State::Done,
+        "leaves the hot table; the execution stays as history",
+    ),
     (State::Running, StateChange::Retry, State::Pending, "a new due time"),
-    (State::Running, StateChange::Snooze, State::Pending, "a new due time; the attempt is given back"),
-    (State::Running, StateChange::Release, State::Pending, "due at once; the attempt is given back"),
-    (State::Running, StateChange::Rescue, State::Pending, "the lease expired or its process is gone; one crash counted"),
+    (
+        State::Running,
+        StateChange::Snooze,
+        State::Pending,
+        "a new due time; the attempt is given back",
+    ),
+    (
+        State::Running,
+        StateChange::Release,
+        State::Pending,
+        "due at once; the attempt is given back",
+    ),
+    (
+        State::Running,
+        StateChange::Rescue,
+        State::Pending,
+        "the lease expired or its process is gone; one crash counted",
+    ),
     (State::Running, StateChange::Bury, State::Dead, "the reason is kept"),
     (State::Pending, StateChange::Cancel, State::Cancelled, "at once"),
-    (State::Running, StateChange::Cancel, State::Cancelled, "asked for first, then when the handler yields"),
+    (
+        State::Running,
+        StateChange::Cancel,
+        State::Cancelled,
+        "asked for first, then when the handler yields",
+    ),
     (State::Done, StateChange::Redrive, State::Pending, "by an operator only; attempts start anew"),
     (State::Dead, StateChange::Redrive, State::Pending, "by an operator only; attempts start anew"),
-    (State::Cancelled, StateChange::Redrive, State::Pending, "by an operator only; attempts start anew"),
+    (
+        State::Cancelled,
+        StateChange::Redrive,
+        State::Pending,
+        "by an operator only; attempts start anew",
+    ),
 ];
 
 /// What people see: computed from state, due time, attempt, lease and now.
@@ -207,7 +242,13 @@ pub fn render_states() -> String {
          | from | change | to | note |\n|---|---|---|---|\n| - | enqueue | pending | due now or later |\n",
     );
     for (from, change, to, note) in TRANSITIONS {
-        let _ = writeln!(text, "| {} | {} | {} | {note} |", from.as_str(), change.as_str(), to.as_str());
+        let _ = writeln!(
+            text,
+            "| {} | {} | {} | {note} |",
+            from.as_str(),
+            change.as_str(),
+            to.as_str()
+        );
     }
     text.push_str("\nEvery other change is refused.\n\n# Phases\n\nComputed at an instant, never stored.\n\n| phase | when |\n|---|---|\n");
     for (phase, meaning) in Phase::ALL {
@@ -224,7 +265,10 @@ mod tests {
     fn every_state_and_change_has_at_most_one_answer_and_final_states_only_redrive() {
         for state in State::ALL {
             for change in StateChange::ALL {
-                let rows = TRANSITIONS.iter().filter(|(from, by, _, _)| *from == state && *by == change).count();
+                let rows = TRANSITIONS
+                    .iter()
+                    .filter(|(from, by, _, _)| *from == state && *by == change)
+                    .count();
                 assert!(rows <= 1, "{state:?} {change:?}");
                 if !state.is_alive() && change != StateChange::Redrive {
                     assert_eq!(state.after(change), None, "{state:?} {change:?}");

@@ -54,21 +54,13 @@ pub struct Misfire {
 
 impl Default for Misfire {
     fn default() -> Self {
-        Self {
-            policy: None,
-            threshold: None,
-            window: None,
-            catch_up_max: CATCH_UP_MAX_DEFAULT,
-        }
+        Self { policy: None, threshold: None, window: None, catch_up_max: CATCH_UP_MAX_DEFAULT }
     }
 }
 
 impl From<MisfirePolicy> for Misfire {
     fn from(policy: MisfirePolicy) -> Self {
-        Self {
-            policy: Some(policy),
-            ..Self::default()
-        }
+        Self { policy: Some(policy), ..Self::default() }
     }
 }
 
@@ -141,12 +133,7 @@ impl Misfire {
 
 impl MisfirePolicy {
     /// Every policy.
-    pub const ALL: [Self; 4] = [
-        Self::FireNow,
-        Self::FireOnce,
-        Self::FireAll,
-        Self::SkipToNext,
-    ];
+    pub const ALL: [Self; 4] = [Self::FireNow, Self::FireOnce, Self::FireAll, Self::SkipToNext];
 
     /// The one name that is printed and stored.
     pub fn as_str(self) -> &'static str {

@@ -33,9 +33,7 @@ impl Overlap {
     /// Refuses what could never run.
     pub fn check(self) -> Result<()> {
         match self {
-            Self::Allow {
-                parallel_max: Some(0),
-            } => Err(Error::invalid(
+            Self::Allow { parallel_max: Some(0) } => Err(Error::invalid(
                 "the overlap allow(0) would never run anything; allow at least 1, or pause the job",
             )),
             _ => Ok(()),
@@ -76,43 +74,23 @@ pub fn admit(overlap: Overlap, alive: u32, candidates: Vec<Planned>) -> Admissio
     if overlap == Overlap::CancelRunning {
         fire.extend(others.pop());
         let cancel_alive = !fire.is_empty();
-        return Admission {
-            fire,
-            skipped: others,
-            alive_max: None,
-            cancel_alive,
-        };
+        return Admission { fire, skipped: others, alive_max: None, cancel_alive };
     }
     let Some(limit) = overlap.alive_limit() else {
         fire.append(&mut others);
-        return Admission {
-            fire,
-            ..Admission::default()
-        };
+        return Admission { fire, ..Admission::default() };
     };
     let promised = u32::try_from(fire.len()).unwrap_or(u32::MAX);
     let room = limit.saturating_sub(alive).saturating_sub(promised);
-    let skipped = others.split_off(
-        others
-            .len()
-            .min(usize::try_from(room).unwrap_or(usize::MAX)),
-    );
+    let skipped = others.split_off(others.len().min(usize::try_from(room).unwrap_or(usize::MAX)));
     let taken = promised.saturating_add(u32::try_from(others.len()).unwrap_or(u32::MAX));
     let alive_max = (!others.is_empty()).then(|| limit.saturating_sub(taken));
     fire.append(&mut others);
-    Admission {
-        fire,
-        skipped,
-        alive_max,
-        cancel_alive: false,
-    }
+    Admission { fire, skipped, alive_max, cancel_alive: false }
 }
 
 fn is_promised(planned: &Planned) -> bool {
-    planned
-        .misfire
-        .as_ref()
-        .is_some_and(|facts| facts.policy == MisfirePolicy::FireAll)
+    planned.misfire.as_ref().is_some_and(|facts| facts.policy == MisfirePolicy::FireAll)
 }
 
 impl fmt::Display for Overlap {
@@ -121,9 +99,7 @@ impl fmt::Display for Overlap {
             Self::Skip => f.write_str("skip"),
             Self::QueueOne => f.write_str("queue_one"),
             Self::Allow { parallel_max: None } => f.write_str("allow"),
-            Self::Allow {
-                parallel_max: Some(most),
-            } => write!(f, "allow({most})"),
+            Self::Allow { parallel_max: Some(most) } => write!(f, "allow({most})"),
             Self::CancelRunning => f.write_str("cancel_running"),
         }
     }
@@ -141,9 +117,7 @@ impl FromStr for Overlap {
         };
         let (name, limit) = match text.trim().split_once('(') {
             Some((name, rest)) => {
-                let limit = rest
-                    .strip_suffix(')')
-                    .and_then(|limit| limit.trim().parse().ok());
+                let limit = rest.strip_suffix(')').and_then(|limit| limit.trim().parse().ok());
                 (name, Some(limit.ok_or_else(unknown)?))
             }
             None => (text, None),

@@ -82,39 +82,21 @@ pub fn plan(
         None => misfire.threshold_in_force(threshold_default),
     };
     if cursor > now {
-        return Plan {
-            cursor: Some(cursor),
-            threshold,
-            ..Plan::default()
-        };
+        return Plan { cursor: Some(cursor), threshold, ..Plan::default() };
     }
     let grid = Grid { schedule, now };
     let in_time = subtract(now, threshold);
-    let window = misfire
-        .window
-        .map_or(Timestamp::MIN, |window| subtract(now, window));
-    let too_old = Span {
-        from: cursor,
-        until: window.min(in_time),
-    };
-    let missed = Span {
-        from: cursor.max(window),
-        until: in_time,
-    };
-    let recent = Span {
-        from: cursor.max(in_time),
-        until: just_after(now),
-    };
+    let window = misfire.window.map_or(Timestamp::MIN, |window| subtract(now, window));
+    let too_old = Span { from: cursor, until: window.min(in_time) };
+    let missed = Span { from: cursor.max(window), until: in_time };
+    let recent = Span { from: cursor.max(in_time), until: just_after(now) };
 
     let (dropped, tally) = (grid.tally(too_old), grid.tally(missed));
     let mut plan = Plan {
         skipped: grid.skips(too_old, dropped, SkipReason::Window),
         missed_count: dropped.count + tally.count,
         missed_more: dropped.more || tally.more,
-        last_nominal: grid.last(Span {
-            from: cursor,
-            ..recent
-        }),
+        last_nominal: grid.last(Span { from: cursor, ..recent }),
         threshold,
         ..Plan::default()
     };
@@ -143,15 +125,9 @@ impl Plan {
         let skips = match policy {
             MisfirePolicy::FireNow | MisfirePolicy::FireOnce => Vec::new(),
             MisfirePolicy::FireAll => {
-                let rest = Span {
-                    until: runs.first().copied().unwrap_or(missed.until),
-                    ..missed
-                };
+                let rest = Span { until: runs.first().copied().unwrap_or(missed.until), ..missed };
                 let kept = u64::try_from(runs.len()).unwrap_or(u64::MAX);
-                let left = Tally {
-                    count: tally.count.saturating_sub(kept),
-                    ..tally
-                };
+                let left = Tally { count: tally.count.saturating_sub(kept), ..tally };
                 grid.skips(rest, left, SkipReason::CatchUpLimit)
             }
             MisfirePolicy::SkipToNext => grid.skips(missed, tally, SkipReason::Misfire),
@@ -167,10 +143,7 @@ impl Plan {
                 delay_ms: u64::try_from(between(nominal, grid.now).as_millis()).unwrap_or(u64::MAX),
                 index,
             };
-            Planned {
-                nominal,
-                misfire: Some(facts),
-            }
+            Planned { nominal, misfire: Some(facts) }
         }));
     }
 
@@ -180,15 +153,9 @@ impl Plan {
         let mut last = None;
         for _ in 0..OCCURRENCES_PER_PLAN {
             let Some(nominal) = next else { break };
-            self.fire.push(Planned {
-                nominal,
-                misfire: None,
-            });
+            self.fire.push(Planned { nominal, misfire: None });
             last = Some(nominal);
-            next = grid
-                .schedule
-                .next(nominal)
-                .filter(|next| *next < recent.until);
+            next = grid.schedule.next(nominal).filter(|next| *next < recent.until);
         }
         if next.is_some() {
             self.last_nominal = last;
@@ -200,10 +167,7 @@ impl Plan {
 }
 
 fn made_by_fire_now(planned: &Planned) -> bool {
-    planned
-        .misfire
-        .as_ref()
-        .is_some_and(|facts| facts.policy == MisfirePolicy::FireNow)
+    planned.misfire.as_ref().is_some_and(|facts| facts.policy == MisfirePolicy::FireNow)
 }
 
 /// A stretch of time; empty when it ends before it begins.
@@ -230,15 +194,11 @@ struct Grid<'a> {
 
 impl Grid<'_> {
     fn first(&self, span: Span) -> Option<Timestamp> {
-        self.schedule
-            .next(just_before(span.from))
-            .filter(|first| *first < span.until)
+        self.schedule.next(just_before(span.from)).filter(|first| *first < span.until)
     }
 
     fn last(&self, span: Span) -> Option<Timestamp> {
-        self.schedule
-            .prev(span.until)
-            .filter(|last| *last >= span.from)
+        self.schedule.prev(span.until).filter(|last| *last >= span.from)
     }
 
     /// The newest occurrences, oldest first.
@@ -258,20 +218,11 @@ impl Grid<'_> {
 
     fn tally(&self, span: Span) -> Tally {
         if span.from >= span.until {
-            return Tally {
-                count: 0,
-                more: false,
-            };
+            return Tally { count: 0, more: false };
         }
-        let counted = self.schedule.count(
-            just_before(span.from),
-            just_before(span.until),
-            COUNT_MAX + 1,
-        );
-        Tally {
-            count: counted.min(COUNT_MAX),
-            more: counted > COUNT_MAX,
-        }
+        let counted =
+            self.schedule.count(just_before(span.from), just_before(span.until), COUNT_MAX + 1);
+        Tally { count: counted.min(COUNT_MAX), more: counted > COUNT_MAX }
     }
 
     /// The records of what is not run: one for each, or one for all when there are too many.
@@ -292,17 +243,8 @@ impl Grid<'_> {
         let mut next = Some(first);
         for _ in 0..SKIPS_LISTED_MAX {
             let Some(nominal) = next else { break };
-            skips.push(Skip {
-                nominal,
-                first: nominal,
-                count: 1,
-                more: false,
-                reason,
-            });
-            next = self
-                .schedule
-                .next(nominal)
-                .filter(|next| *next < span.until);
+            skips.push(Skip { nominal, first: nominal, count: 1, more: false, reason });
+            next = self.schedule.next(nominal).filter(|next| *next < span.until);
         }
         skips
     }

@@ -68,10 +68,7 @@ pub fn effective(declared: &Job, configured: Option<&Schedule>, overrides: &Over
     if overrides.retry.is_some() || overrides.timeout.is_some() {
         let declared = &declared.terms;
         job.terms = Arc::new(Terms {
-            retry: overrides
-                .retry
-                .clone()
-                .unwrap_or_else(|| declared.retry.clone()),
+            retry: overrides.retry.clone().unwrap_or_else(|| declared.retry.clone()),
             timeout: overrides.timeout.unwrap_or(declared.timeout),
             ..Terms::clone(declared)
         });
@@ -94,9 +91,7 @@ pub fn configured_schedule(declared: &Job, cron_text: &str) -> Result<Schedule> 
         Cron::parse_seeded(cron_text, declared.name.as_str()).map_err(|error| refuse(&error))?;
     let mut schedule = Schedule::of_cron(cron, old.zone());
     if let Some(start_at) = old.start_at() {
-        schedule = schedule
-            .starting(start_at)
-            .map_err(|error| refuse(&error))?;
+        schedule = schedule.starting(start_at).map_err(|error| refuse(&error))?;
     }
     if let Some(end_at) = old.end_at() {
         schedule = schedule.ending(end_at).map_err(|error| refuse(&error))?;
@@ -104,11 +99,7 @@ pub fn configured_schedule(declared: &Job, cron_text: &str) -> Result<Schedule> 
     if let Some(runs_max) = old.runs_max() {
         schedule = schedule.at_most(runs_max);
     }
-    Ok(old
-        .calendars()
-        .iter()
-        .cloned()
-        .fold(schedule, Schedule::excluding))
+    Ok(old.calendars().iter().cloned().fold(schedule, Schedule::excluding))
 }
 
 /// Compares a declaration with what is stored under its name.
@@ -142,11 +133,7 @@ pub fn reconcile(
         version: stored.version,
         ..record.clone()
     };
-    if same == *stored {
-        Reconciled::Unchanged
-    } else {
-        Reconciled::Change(Box::new(record))
-    }
+    if same == *stored { Reconciled::Unchanged } else { Reconciled::Change(Box::new(record)) }
 }
 
 /// The jobs of an application that are no longer declared, retired but kept.
@@ -181,22 +168,9 @@ pub fn retire_vanished(
 
 /// The change that puts an operator's values over a job, or takes them away with empty ones.
 pub fn overridden(record: &JobRecord, overrides: Overrides, now: Timestamp) -> Steer {
-    let (job, kept) = merged(
-        record,
-        &record.declared,
-        record.configured.as_ref(),
-        &overrides,
-    );
-    let cursor = if kept {
-        record.cursor
-    } else {
-        job.schedule.next(now)
-    };
-    Steer::Override {
-        overrides: Box::new(overrides),
-        job: Box::new(job),
-        cursor,
-    }
+    let (job, kept) = merged(record, &record.declared, record.configured.as_ref(), &overrides);
+    let cursor = if kept { record.cursor } else { job.schedule.next(now) };
+    Steer::Override { overrides: Box::new(overrides), job: Box::new(job), cursor }
 }
 
 /// Where the cursor goes when a pause ends: the next occurrence after now, so that the paused time is
@@ -212,13 +186,7 @@ pub fn resumed(record: &JobRecord, now: Timestamp) -> Option<Timestamp> {
 }
 
 fn created(declaration: &Declaration, now: Timestamp) -> JobRecord {
-    let Declaration {
-        job,
-        configured,
-        app,
-        release,
-        origin,
-    } = declaration;
+    let Declaration { job, configured, app, release, origin } = declaration;
     let overrides = Overrides::default();
     let effective = effective(job, configured.as_ref(), &overrides);
     let record = JobRecord {
@@ -242,13 +210,7 @@ fn created(declaration: &Declaration, now: Timestamp) -> JobRecord {
 }
 
 fn changed(stored: &JobRecord, declaration: &Declaration, now: Timestamp) -> JobRecord {
-    let Declaration {
-        job: declared,
-        configured,
-        app,
-        release,
-        origin,
-    } = declaration;
+    let Declaration { job: declared, configured, app, release, origin } = declaration;
     let (job, kept) = merged(stored, declared, configured.as_ref(), &stored.overrides);
     let record = JobRecord {
         declared: declared.clone(),
@@ -278,11 +240,7 @@ fn merged(
     configured: Option<&Schedule>,
     overrides: &Overrides,
 ) -> (Job, bool) {
-    let before = effective(
-        &record.declared,
-        record.configured.as_ref(),
-        &record.overrides,
-    );
+    let before = effective(&record.declared, record.configured.as_ref(), &record.overrides);
     let mut job = effective(declared, configured, overrides);
     let kept = before.schedule == job.schedule;
     if kept {
@@ -303,11 +261,7 @@ fn started(record: JobRecord, now: Timestamp) -> JobRecord {
         Some(_) => None,
         None => Some(Retirement::Finished),
     };
-    JobRecord {
-        cursor,
-        retired,
-        ..record
-    }
+    JobRecord { cursor, retired, ..record }
 }
 
 #[cfg(test)]

@@ -10,40 +10,24 @@ use crate::model::{DeadReason, Ending, Rescue};
 
 /// Decides about a message whose running attempt will never report, because its process is gone.
 pub fn rescue(case: &Case<'_>) -> Judged {
-    let case = Case {
-        crashes: case.crashes.saturating_add(1),
-        ..*case
-    };
+    let case = Case { crashes: case.crashes.saturating_add(1), ..*case };
     let error: Arc<str> = Arc::from(format!("its process was lost (crash {})", case.crashes));
-    let verdict = if case.cancel_requested {
-        Verdict::Cancelled
-    } else {
-        next(&case, &error)
-    };
-    Judged {
-        verdict,
-        ending: Ending::Lost,
-        note: Some(error),
-    }
+    let verdict = if case.cancel_requested { Verdict::Cancelled } else { next(&case, &error) };
+    Judged { verdict, ending: Ending::Lost, note: Some(error) }
 }
 
 fn next(case: &Case<'_>, error: &Arc<str>) -> Verdict {
     let budget = case.terms.crashes_max;
     let reason = match case.terms.rescue {
         Rescue::AtOnce if budget == 0 || case.crashes <= budget => {
-            return case
-                .given_back()
-                .again(case.now, Why::Rescue, Some(error.clone()));
+            return case.given_back().again(case.now, Why::Rescue, Some(error.clone()));
         }
         Rescue::AtOnce => DeadReason::CrashLoop,
         Rescue::AsFailure => DeadReason::AttemptsSpent,
     };
     match case.retry_at(None) {
         Some(due_at) => case.again(due_at, Why::Rescue, Some(error.clone())),
-        None => Verdict::Dead {
-            reason,
-            error: Some(error.clone()),
-        },
+        None => Verdict::Dead { reason, error: Some(error.clone()) },
     }
 }
 

@@ -75,21 +75,14 @@ impl Default for Retry {
 impl Retry {
     /// One attempt and no more.
     pub fn none() -> Self {
-        Self {
-            attempts_max: Some(1),
-            backoff: Backoff::Intervals(Vec::new()),
-        }
+        Self { attempts_max: Some(1), backoff: Backoff::Intervals(Vec::new()) }
     }
 
     /// One retry after each of these waits; allowed more, the last wait repeats.
     pub fn intervals(waits: impl IntoIterator<Item = Duration>) -> Self {
         let waits: Vec<Duration> = waits.into_iter().collect();
         let retries = u32::try_from(waits.len()).unwrap_or(u32::MAX);
-        Self {
-            attempts_max: None,
-            backoff: Backoff::Intervals(waits),
-        }
-        .max_retries(retries)
+        Self { attempts_max: None, backoff: Backoff::Intervals(waits) }.max_retries(retries)
     }
 
     /// Five attempts, 30 seconds apart, then twice as long each time up to an hour, give or take a
@@ -101,24 +94,14 @@ impl Retry {
             cap: HOUR,
             jitter: 0.2,
         };
-        Self {
-            attempts_max: Some(5),
-            backoff,
-        }
+        Self { attempts_max: Some(5), backoff }
     }
 
     /// Three retries, each a further tenth of the original delay later: at most an hour, at least a
     /// second.
     pub fn proportional() -> Self {
-        let backoff = Backoff::Proportional {
-            ratio: 0.1,
-            cap: HOUR,
-            floor: SECOND,
-        };
-        Self {
-            attempts_max: Some(4),
-            backoff,
-        }
+        let backoff = Backoff::Proportional { ratio: 0.1, cap: HOUR, floor: SECOND };
+        Self { attempts_max: Some(4), backoff }
     }
 
     /// So many retries after the first attempt.
@@ -149,18 +132,9 @@ impl Retry {
         match &self.backoff {
             Backoff::Intervals(waits) => {
                 let index = usize::try_from(retry - 1).unwrap_or(usize::MAX);
-                waits
-                    .get(index)
-                    .or(waits.last())
-                    .copied()
-                    .unwrap_or(Duration::ZERO)
+                waits.get(index).or(waits.last()).copied().unwrap_or(Duration::ZERO)
             }
-            Backoff::Exponential {
-                first,
-                factor,
-                cap,
-                jitter,
-            } => {
+            Backoff::Exponential { first, factor, cap, jitter } => {
                 let wait = seconds(first.as_secs_f64() * power(*factor, retry - 1), *cap);
                 // Never past twice the cap, which is what a jitter of 1 may add.
                 seconds(
@@ -168,11 +142,10 @@ impl Retry {
                     cap.saturating_mul(2),
                 )
             }
-            Backoff::Proportional { ratio, cap, floor } => seconds(
-                facts.original_delay.as_secs_f64() * ratio * f64::from(retry),
-                *cap,
-            )
-            .max(*floor),
+            Backoff::Proportional { ratio, cap, floor } => {
+                seconds(facts.original_delay.as_secs_f64() * ratio * f64::from(retry), *cap)
+                    .max(*floor)
+            }
         }
     }
 
@@ -180,12 +153,7 @@ impl Retry {
     pub fn check(&self) -> Result<()> {
         match &self.backoff {
             Backoff::Intervals(waits) => self.check_intervals(waits),
-            Backoff::Exponential {
-                first,
-                factor,
-                cap,
-                jitter,
-            } => {
+            Backoff::Exponential { first, factor, cap, jitter } => {
                 if !factor.is_finite() || *factor < 1.0 {
                     return Err(Error::invalid(format!(
                         "the retry factor {factor} must be a number of at least 1"

@@ -51,18 +51,10 @@ impl Verdict {
     pub fn change(&self) -> StateChange {
         match self {
             Self::Done => StateChange::Done,
-            Self::Again {
-                why: Why::Retry, ..
-            } => StateChange::Retry,
-            Self::Again {
-                why: Why::Snooze, ..
-            } => StateChange::Snooze,
-            Self::Again {
-                why: Why::Release, ..
-            } => StateChange::Release,
-            Self::Again {
-                why: Why::Rescue, ..
-            } => StateChange::Rescue,
+            Self::Again { why: Why::Retry, .. } => StateChange::Retry,
+            Self::Again { why: Why::Snooze, .. } => StateChange::Snooze,
+            Self::Again { why: Why::Release, .. } => StateChange::Release,
+            Self::Again { why: Why::Rescue, .. } => StateChange::Rescue,
             Self::Dead { .. } => StateChange::Bury,
             Self::Cancelled => StateChange::Cancel,
         }
@@ -170,11 +162,7 @@ pub struct Judged {
 /// had failed; what is done stays done, and what was discarded or is poison stays a dead letter.
 pub fn judge(case: &Case<'_>, report: Report) -> Judged {
     let judged = match report {
-        Report::Done => Judged {
-            verdict: Verdict::Done,
-            ending: Ending::Succeeded,
-            note: None,
-        },
+        Report::Done => Judged { verdict: Verdict::Done, ending: Ending::Succeeded, note: None },
         Report::RetryAfter { wait, note } => {
             let note = note.unwrap_or_else(|| Arc::from("the handler asked for another try"));
             case.failure(Ending::Failed, &note, Some(wait))
@@ -219,28 +207,13 @@ pub fn bounded(text: &Arc<str>) -> Arc<str> {
 impl Case<'_> {
     /// The same with the running attempt not counted.
     pub(super) fn given_back(&self) -> Self {
-        Self {
-            attempt: self.attempt.saturating_sub(1),
-            ..*self
-        }
+        Self { attempt: self.attempt.saturating_sub(1), ..*self }
     }
 
     /// The message due again with the counts of this case.
     pub(super) fn again(&self, due_at: Timestamp, why: Why, error: Option<Arc<str>>) -> Verdict {
-        let Self {
-            attempt,
-            crashes,
-            snoozes,
-            ..
-        } = *self;
-        Verdict::Again {
-            due_at,
-            attempt,
-            crashes,
-            snoozes,
-            error,
-            why,
-        }
+        let Self { attempt, crashes, snoozes, .. } = *self;
+        Verdict::Again { due_at, attempt, crashes, snoozes, error, why }
     }
 
     /// When the retry policy wants the next attempt, or nothing when there is none.
@@ -249,10 +222,8 @@ impl Case<'_> {
         if retry.is_exhausted(self.attempt) {
             return None;
         }
-        let facts = RetryFacts {
-            message: self.message.id,
-            original_delay: self.message.original_delay(),
-        };
+        let facts =
+            RetryFacts { message: self.message.id, original_delay: self.message.original_delay() };
         let wait = own_wait.unwrap_or_else(|| retry.delay(self.attempt, facts));
         Some(add(self.now, wait))
     }
@@ -261,30 +232,18 @@ impl Case<'_> {
         let error = bounded(error);
         let verdict = match self.retry_at(own_wait) {
             Some(due_at) => self.again(due_at, Why::Retry, Some(error.clone())),
-            None => Verdict::Dead {
-                reason: DeadReason::AttemptsSpent,
-                error: Some(error.clone()),
-            },
+            None => Verdict::Dead { reason: DeadReason::AttemptsSpent, error: Some(error.clone()) },
         };
-        Judged {
-            verdict,
-            ending,
-            note: Some(error),
-        }
+        Judged { verdict, ending, note: Some(error) }
     }
 
     fn snooze(&self, wait: Duration) -> Judged {
         if self.snoozes >= self.terms.snoozes_max {
-            let error = format!(
-                "snoozed more often than the {} times allowed",
-                self.terms.snoozes_max
-            );
+            let error =
+                format!("snoozed more often than the {} times allowed", self.terms.snoozes_max);
             return self.failure(Ending::Failed, &Arc::from(error), Some(wait));
         }
-        let counted = Self {
-            snoozes: self.snoozes + 1,
-            ..self.given_back()
-        };
+        let counted = Self { snoozes: self.snoozes + 1, ..self.given_back() };
         Judged {
             verdict: counted.again(add(self.now, wait), Why::Snooze, None),
             ending: Ending::Snoozed,
@@ -304,21 +263,14 @@ impl Case<'_> {
 fn dead(reason: DeadReason, ending: Ending, error: &Arc<str>) -> Judged {
     let error = bounded(error);
     Judged {
-        verdict: Verdict::Dead {
-            reason,
-            error: Some(error.clone()),
-        },
+        verdict: Verdict::Dead { reason, error: Some(error.clone()) },
         ending,
         note: Some(error),
     }
 }
 
 fn cancelled(note: Option<Arc<str>>) -> Judged {
-    Judged {
-        verdict: Verdict::Cancelled,
-        ending: Ending::Cancelled,
-        note,
-    }
+    Judged { verdict: Verdict::Cancelled, ending: Ending::Cancelled, note }
 }
 
 #[cfg(test)]

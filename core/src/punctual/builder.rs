@@ -18,7 +18,8 @@ use crate::handler::{AnyHandler, Handler, erase};
 use crate::inspect::Inspect;
 use crate::middleware::Middleware;
 use crate::model::{
-    IdSource, Ids, Job, JobName, NAME_LENGTH_MAX, Origin, ProcessId, Queue, Terms, Topic, TransportName,
+    IdSource, Ids, Job, JobName, NAME_LENGTH_MAX, Origin, ProcessId, Queue, Terms, Topic,
+    TransportName,
 };
 use crate::policy::{Declaration, configured_schedule};
 use crate::storage::Storage;
@@ -199,11 +200,14 @@ impl Builder {
         self.options.check()?;
         let transports = named_transports(self.transports)?;
         let registry = registry(self.handlers)?;
-        let subscriptions = subscriptions(self.subscriptions, &transports, &registry, &self.options)?;
-        let jobs: Vec<Job> = self.jobs.into_iter().map(JobBuilder::finish).collect::<Result<_>>()?;
+        let subscriptions =
+            subscriptions(self.subscriptions, &transports, &registry, &self.options)?;
+        let jobs: Vec<Job> =
+            self.jobs.into_iter().map(JobBuilder::finish).collect::<Result<_>>()?;
         check_jobs(&jobs, self.holds, &self.options)?;
         let queues = queues(self.queues, &jobs, &self.options)?;
-        let declarations = declarations(jobs, &self.cron_overrides, &self.events, &self.app, self.release)?;
+        let declarations =
+            declarations(jobs, &self.cron_overrides, &self.events, &self.app, self.release)?;
         let (storage, inspect) = self.stores.unwrap_or_else(|| {
             let memory = Arc::new(MemoryStorage::new(self.clock.clone()));
             (memory.clone(), memory)
@@ -232,16 +236,23 @@ impl Builder {
             stop: Stop::new(),
             alive_until: Mutex::new(Timestamp::MIN),
         });
-        Ok(Punctual::new(process, Blueprint { declarations, release: self.release, queues, subscriptions }))
+        Ok(Punctual::new(
+            process,
+            Blueprint { declarations, release: self.release, queues, subscriptions },
+        ))
     }
 }
 
-fn named_transports(given: Vec<(String, Arc<dyn Transport>)>) -> Result<BTreeMap<TransportName, Arc<dyn Transport>>> {
+fn named_transports(
+    given: Vec<(String, Arc<dyn Transport>)>,
+) -> Result<BTreeMap<TransportName, Arc<dyn Transport>>> {
     let mut transports = BTreeMap::new();
     for (name, transport) in given {
         let name = TransportName::new(name)?;
         if transports.insert(name.clone(), transport).is_some() {
-            return Err(Error::conflict(format!("there are two transports {name:?}; rename one of them")));
+            return Err(Error::conflict(format!(
+                "there are two transports {name:?}; rename one of them"
+            )));
         }
     }
     Ok(transports)
@@ -301,13 +312,18 @@ fn subscriptions(
                 "the subscription to {topic:?} names the transport {transport:?}, which was not given to the builder"
             )));
         }
-        if group.is_empty() || group.chars().count() > NAME_LENGTH_MAX || group.chars().any(char::is_control) {
+        if group.is_empty()
+            || group.chars().count() > NAME_LENGTH_MAX
+            || group.chars().any(char::is_control)
+        {
             return Err(Error::invalid(format!(
                 "the subscription to {topic:?} names the group {group:?}; a group has 1 to {NAME_LENGTH_MAX} printable characters"
             )));
         }
         if !registry.contains(&topic) {
-            return Err(Error::invalid(format!("the subscription to {topic:?} has no handler; add one with handler()")));
+            return Err(Error::invalid(format!(
+                "the subscription to {topic:?} has no handler; add one with handler()"
+            )));
         }
         let subscription = Subscription { topic, group, prefetch: options.concurrency };
         subscriptions.push(Subscribed { transport, subscription });
@@ -339,11 +355,17 @@ fn check_jobs(jobs: &[Job], holds: bool, options: &Options) -> Result<()> {
     Ok(())
 }
 
-fn queues(given: Vec<(String, usize)>, jobs: &[Job], options: &Options) -> Result<Vec<(Queue, usize)>> {
+fn queues(
+    given: Vec<(String, usize)>,
+    jobs: &[Job],
+    options: &Options,
+) -> Result<Vec<(Queue, usize)>> {
     let mut queues = BTreeMap::new();
     for (name, concurrency) in given {
         if concurrency == 0 {
-            return Err(Error::invalid(format!("the queue {name:?} has concurrency 0; it must be at least 1")));
+            return Err(Error::invalid(format!(
+                "the queue {name:?} has concurrency 0; it must be at least 1"
+            )));
         }
         if queues.insert(Queue::new(&name)?, concurrency).is_some() {
             return Err(Error::conflict(format!("the queue {name:?} is given twice")));
@@ -371,7 +393,8 @@ fn declarations(
         }
     }
     let declaration = |job: Job| {
-        let text = cron_overrides.iter().find(|(name, _)| name == job.name.as_str()).map(|(_, text)| text);
+        let text =
+            cron_overrides.iter().find(|(name, _)| name == job.name.as_str()).map(|(_, text)| text);
         let configured = text.and_then(|text| match configured_schedule(&job, text) {
             Ok(schedule) => Some(schedule),
             Err(error) => {

@@ -9,8 +9,8 @@ use super::Builder;
 use crate::client::{Admin, Jobs, Publisher};
 use crate::clock::{Clock, add, within};
 use crate::engine::{
-    PULSE_REST_MAX, Pace, Process, Pruner, Pulse, QueueWorker, Reconciler, REST_MAX, Relay, Rescuer, Scheduler, Service, Settler,
-    Stop, SubscribedTo, SubscriptionWorker, goodbye, run,
+    PULSE_REST_MAX, Pace, Process, Pruner, Pulse, QueueWorker, REST_MAX, Reconciler, Relay,
+    Rescuer, Scheduler, Service, Settler, Stop, SubscribedTo, SubscriptionWorker, goodbye, run,
 };
 use crate::error::{Error, Result};
 use crate::event::{Event, Events};
@@ -125,13 +125,15 @@ impl Punctual {
         let process = &self.process;
         let pulse = Pulse::new(process.clone());
         let (stop, wakeups) = (self.pulse_stop.clone(), pulse.wakeups());
-        let pace = Pace { stop, poll_interval: None, rest_max: PULSE_REST_MAX, ..self.pace(wakeups) };
+        let pace =
+            Pace { stop, poll_interval: None, rest_max: PULSE_REST_MAX, ..self.pace(wakeups) };
         tasks.spawn(run(Box::new(pulse), pace));
         for storage in &process.storages {
             self.spawn(&mut tasks, Rescuer::new(process.clone(), storage.clone()), Vec::new());
         }
         if process.options.scheduling {
-            let reconciler = Reconciler::new(process.clone(), blueprint.declarations, blueprint.release);
+            let reconciler =
+                Reconciler::new(process.clone(), blueprint.declarations, blueprint.release);
             let wakeups = vec![process.storage.wakeup(&Line::Jobs)];
             self.spawn(&mut tasks, Scheduler::new(process.clone(), reconciler), wakeups);
         }
@@ -153,7 +155,10 @@ impl Punctual {
             let concurrency = process.options.concurrency;
             for Consuming { from, name, consumer } in consumers {
                 let settler = settler.of(from);
-                tasks.spawn(SubscriptionWorker::new(process.clone(), settler, consumer, name, concurrency).run());
+                tasks.spawn(
+                    SubscriptionWorker::new(process.clone(), settler, consumer, name, concurrency)
+                        .run(),
+                );
             }
         }
         drop(tasks);
@@ -164,19 +169,29 @@ impl Punctual {
 
     async fn subscribe(&self, subscriptions: &[Subscribed]) -> Result<Vec<Consuming>> {
         let mut consumers = Vec::new();
-        for Subscribed { transport, subscription } in subscriptions.iter().filter(|_| self.process.options.handling) {
+        for Subscribed { transport, subscription } in
+            subscriptions.iter().filter(|_| self.process.options.handling)
+        {
             let name = format!("worker of {} on {transport}", subscription.topic);
             let Some(carrier) = self.process.transports.get(transport) else {
-                return Err(Error::internal(format!("the transport {transport:?} vanished after build")));
+                return Err(Error::internal(format!(
+                    "the transport {transport:?} vanished after build"
+                )));
             };
             let consumer = carrier.subscribe(subscription.clone()).await?;
-            let from = SubscribedTo { transport: transport.clone(), group: subscription.group.clone() };
+            let from =
+                SubscribedTo { transport: transport.clone(), group: subscription.group.clone() };
             consumers.push(Consuming { from, name, consumer });
         }
         Ok(consumers)
     }
 
-    fn spawn(&self, tasks: &mut JoinSet<()>, service: impl Service + 'static, wakeups: Vec<Wakeup>) {
+    fn spawn(
+        &self,
+        tasks: &mut JoinSet<()>,
+        service: impl Service + 'static,
+        wakeups: Vec<Wakeup>,
+    ) {
         tasks.spawn(run(Box::new(service), self.pace(wakeups)));
     }
 
@@ -200,7 +215,9 @@ impl Punctual {
         let running = process.in_flight.len();
         process.events.emit(Event::ProcessStopping { process: process.id, running });
         process.stop.request();
-        let drained = within(clock, add(clock.now(), process.options.drain), process.in_flight.emptied()).await;
+        let drained =
+            within(clock, add(clock.now(), process.options.drain), process.in_flight.emptied())
+                .await;
         let interrupted = if drained.is_some() { 0 } else { process.in_flight.len() };
         process.in_flight.cancel_all(Cause::Shutdown);
         // The handlers' own grace, and as much again to store what they said.
@@ -209,7 +226,8 @@ impl Punctual {
         let abandoned = process.in_flight.len();
         self.pulse_stop.request();
         self.settler.lock().unwrap_or_else(PoisonError::into_inner).take();
-        let mut tasks = std::mem::take(&mut *self.tasks.lock().unwrap_or_else(PoisonError::into_inner));
+        let mut tasks =
+            std::mem::take(&mut *self.tasks.lock().unwrap_or_else(PoisonError::into_inner));
         let _ = within(clock, until, async { while tasks.join_next().await.is_some() {} }).await;
         tasks.shutdown().await;
         // Best effort: without it the others find out by the missing beats.

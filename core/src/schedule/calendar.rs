@@ -115,11 +115,7 @@ impl Calendar {
         let end = self.covering(wall).map(|rule| rule.end_from(wall)).max()?;
         let end = end.and_then(|end| offset.to_timestamp(end).ok());
         let change = self.zone.transition_after(at);
-        [end, change]
-            .into_iter()
-            .flatten()
-            .min()
-            .or(Some(Timestamp::MAX))
+        [end, change].into_iter().flatten().min().or(Some(Timestamp::MAX))
     }
 
     /// An instant not after this excluded one, from which on everything up to
@@ -175,35 +171,22 @@ impl FromStr for DayRule {
                            or a rising stretch (2026-12-24T18:00/2026-12-27)";
             refuse("calendar rule", &start, problem)
         };
-        if let Some(place) = WEEKDAYS
-            .iter()
-            .position(|name| text.eq_ignore_ascii_case(name))
-        {
+        if let Some(place) = WEEKDAYS.iter().position(|name| text.eq_ignore_ascii_case(name)) {
             let place = i8::try_from(place).unwrap_or(0);
             return Weekday::from_sunday_zero_offset(place)
                 .map(DayRule::Weekday)
                 .map_err(|_| bad());
         }
         if let Some((start, end)) = text.split_once('/') {
-            let (start, end) = (
-                start.parse().map_err(|_| bad())?,
-                end.parse().map_err(|_| bad())?,
-            );
-            return if start < end {
-                Ok(DayRule::Stretch { start, end })
-            } else {
-                Err(bad())
-            };
+            let (start, end) = (start.parse().map_err(|_| bad())?, end.parse().map_err(|_| bad())?);
+            return if start < end { Ok(DayRule::Stretch { start, end }) } else { Err(bad()) };
         }
         match text.len() {
             // A leap year, so that the 29th of February can be read.
             5 => format!("2000-{text}")
                 .parse()
                 .map_err(|_| bad())
-                .map(|date: Date| DayRule::Yearly {
-                    month: date.month(),
-                    day: date.day(),
-                }),
+                .map(|date: Date| DayRule::Yearly { month: date.month(), day: date.day() }),
             10 => text.parse().map(DayRule::Date).map_err(|_| bad()),
             _ => Err(bad()),
         }
@@ -257,11 +240,7 @@ impl TryFrom<CalendarForm> for Calendar {
 
 impl From<Calendar> for CalendarForm {
     fn from(calendar: Calendar) -> CalendarForm {
-        CalendarForm {
-            name: calendar.name,
-            zone: calendar.zone,
-            rules: calendar.rules,
-        }
+        CalendarForm { name: calendar.name, zone: calendar.zone, rules: calendar.rules }
     }
 }
 

@@ -68,11 +68,7 @@ mod tests {
             ("5 minutes", 300),
             (" 1 hour, 5 seconds ", 3_605),
         ] {
-            assert_eq!(
-                parse_duration(text).unwrap(),
-                Duration::from_secs(seconds),
-                "{text}"
-            );
+            assert_eq!(parse_duration(text).unwrap(), Duration::from_secs(seconds), "{text}");
         }
         assert_eq!(parse_duration("250ms").unwrap(), Duration::from_millis(250));
     }

@@ -46,9 +46,6 @@ mod tests {
             let hash = stable_hash(&[format!("job-{key}").as_bytes(), b"minute"]);
             minutes[usize::try_from(hash % 60).unwrap()] += 1;
         }
-        assert!(
-            minutes.iter().all(|count| (850..1_150).contains(count)),
-            "{minutes:?}"
-        );
+        assert!(minutes.iter().all(|count| (850..1_150).contains(count)), "{minutes:?}");
     }
 }

@@ -30,10 +30,7 @@ impl Interval {
             every if every > EVERY_MAX => "is too large, use at most 1000 years",
             _ => return Ok(Interval { every, anchor }),
         };
-        Err(ScheduleError::Duration {
-            text: format_duration(every),
-            problem: problem.to_owned(),
-        })
+        Err(ScheduleError::Duration { text: format_duration(every), problem: problem.to_owned() })
     }
 
     /// The distance between two occurrences.
@@ -100,28 +97,19 @@ mod tests {
         assert_eq!(interval.next(anchor), Some(at("2026-01-01T00:07:00.25Z")));
         assert_eq!(interval.next(at("2026-01-01T00:00:00Z")), Some(anchor));
         assert_eq!(interval.prev(anchor), Some(at("2025-12-31T23:53:00.25Z")));
-        assert_eq!(
-            interval.next(at("2025-12-31T23:50:00Z")),
-            Some(at("2025-12-31T23:53:00.25Z"))
-        );
+        assert_eq!(interval.next(at("2025-12-31T23:50:00Z")), Some(at("2025-12-31T23:53:00.25Z")));
         assert_eq!(interval.count(anchor, at("2026-01-02T00:00:00.25Z")), 205);
         assert_eq!(interval.count(anchor, anchor), 0);
         assert_eq!(interval.count(at("2026-01-02T00:00:00Z"), anchor), 0);
         // 36 hours stay 36 hours across a clock change.
         let long = Interval::new(Duration::from_hours(36), at("2026-03-28T12:00:00Z")).unwrap();
-        assert_eq!(
-            long.next(at("2026-03-28T12:00:00Z")),
-            Some(at("2026-03-30T00:00:00Z"))
-        );
+        assert_eq!(long.next(at("2026-03-28T12:00:00Z")), Some(at("2026-03-30T00:00:00Z")));
     }
 
     #[test]
     fn refuses_lengths_that_make_no_schedule() {
         for (every, words) in [
-            (
-                Duration::ZERO,
-                "the duration \"0s\" is zero, use 1ms or more",
-            ),
+            (Duration::ZERO, "the duration \"0s\" is zero, use 1ms or more"),
             (Duration::from_nanos(999_999), "is too short"),
             (Duration::MAX, "is too large, use at most 1000 years"),
         ] {
@@ -138,10 +126,7 @@ mod tests {
         assert!(longest.next(Timestamp::MIN).is_some());
         let shortest = Interval::new(EVERY_MIN, Timestamp::MIN).unwrap();
         assert_eq!(shortest.next(Timestamp::MAX), None);
-        assert_eq!(
-            shortest.count(Timestamp::MIN, Timestamp::MAX),
-            631_107_230_401_999
-        );
+        assert_eq!(shortest.count(Timestamp::MIN, Timestamp::MAX), 631_107_230_401_999);
     }
 
     proptest! {

@@ -19,10 +19,7 @@ pub(super) fn near_names(name: &str) -> Vec<String> {
         })
         .collect();
     near.sort();
-    near.into_iter()
-        .map(|(_, _, known)| known)
-        .take(3)
-        .collect()
+    near.into_iter().map(|(_, _, known)| known).take(3).collect()
 }
 
 /// How many letters must be added, dropped or replaced.

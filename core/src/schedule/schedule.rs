@@ -70,9 +70,7 @@ impl Schedule {
 
     /// Every so often, counted from an anchor on the time line.
     pub fn every(every: Duration, anchor: Timestamp) -> Result<Schedule, ScheduleError> {
-        Ok(Schedule::of_rule(Rule::Every(Interval::new(
-            every, anchor,
-        )?)))
+        Ok(Schedule::of_rule(Rule::Every(Interval::new(every, anchor)?)))
     }
 
     /// Once, at an instant.
@@ -81,13 +79,7 @@ impl Schedule {
     }
 
     pub(super) fn of_rule(rule: Rule) -> Schedule {
-        Schedule {
-            rule,
-            start_at: None,
-            end_at: None,
-            runs_max: None,
-            calendars: Vec::new(),
-        }
+        Schedule { rule, start_at: None, end_at: None, runs_max: None, calendars: Vec::new() }
     }
 
     /// Nothing before an instant; the instant itself may be an occurrence.
@@ -167,9 +159,7 @@ impl Schedule {
     /// more than `count_max`. Intervals are divided, not walked.
     pub fn count(&self, after: Timestamp, until: Timestamp, count_max: u64) -> u64 {
         if let (Rule::Every(interval), true) = (&self.rule, self.calendars.is_empty()) {
-            let after = self
-                .start_at
-                .map_or(after, |start| after.max(just_before(start)));
+            let after = self.start_at.map_or(after, |start| after.max(just_before(start)));
             let until = self.end_at.map_or(until, |end| until.min(just_before(end)));
             return interval.count(after, until).min(count_max);
         }
@@ -256,17 +246,11 @@ impl Schedule {
     }
 
     fn excluded_until(&self, at: Timestamp) -> Option<Timestamp> {
-        self.calendars
-            .iter()
-            .filter_map(|calendar| calendar.excluded_until(at))
-            .max()
+        self.calendars.iter().filter_map(|calendar| calendar.excluded_until(at)).max()
     }
 
     fn excluded_since(&self, at: Timestamp) -> Option<Timestamp> {
-        self.calendars
-            .iter()
-            .filter_map(|calendar| calendar.excluded_since(at))
-            .min()
+        self.calendars.iter().filter_map(|calendar| calendar.excluded_since(at)).min()
     }
 }
 

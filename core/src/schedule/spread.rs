@@ -169,13 +169,7 @@ mod tests {
 
     #[test]
     fn reads_what_it_writes() {
-        for text in [
-            "none",
-            "stable 30s",
-            "random 1h 30m",
-            "stable 10%",
-            "random 100%",
-        ] {
+        for text in ["none", "stable 30s", "random 1h 30m", "stable 10%", "random 100%"] {
             let spread: Spread = text.parse().unwrap();
             assert_eq!(spread.to_string(), text);
             let json = serde_json::to_string(&spread).unwrap();

@@ -68,10 +68,8 @@ impl Schedule {
             self.end_at.map(|at| format!("; until {at}")),
             self.runs_max.map(|runs| format!("; at most {runs} times")),
         ];
-        let left_out = self
-            .calendars
-            .iter()
-            .map(|calendar| format!("; except in {}", calendar.name()));
+        let left_out =
+            self.calendars.iter().map(|calendar| format!("; except in {}", calendar.name()));
         words.extend(bounds.into_iter().flatten().chain(left_out));
         words
     }
@@ -103,7 +101,7 @@ fn after_word<'t>(text: &'t str, words: &[&str]) -> Option<&'t str> {
 }
 
 fn instant(text: &str) -> Result<Timestamp, ScheduleError> {
-    text.trim().parse().map_err(|_| ScheduleError::Instant {
-        text: text.trim().chars().take(80).collect(),
-    })
+    text.trim()
+        .parse()
+        .map_err(|_| ScheduleError::Instant { text: text.trim().chars().take(80).collect() })
 }

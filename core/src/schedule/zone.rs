@@ -82,31 +82,21 @@ impl Zone {
 
     /// The first transition after an instant, if only of the zone's name.
     pub(super) fn transition_after(&self, at: Timestamp) -> Option<Timestamp> {
-        self.0
-            .following(at)
-            .next()
-            .map(|transition| transition.timestamp())
+        self.0.following(at).next().map(|transition| transition.timestamp())
     }
 
     /// The last transition at or before an instant, if only of the zone's name.
     pub(super) fn transition_until(&self, at: Timestamp) -> Option<Timestamp> {
         let next = Timestamp::from_nanosecond(at.as_nanosecond() + 1).unwrap_or(at);
-        self.0
-            .preceding(next)
-            .next()
-            .map(|transition| transition.timestamp())
+        self.0.preceding(next).next().map(|transition| transition.timestamp())
     }
 
     /// Finds the change that skips or repeats a wall clock time, by halving the
     /// span in which the offset must have changed. Transitions that keep the
     /// offset cannot disturb it.
     fn change(&self, wall: DateTime, before: Offset, after: Offset) -> ClockChange {
-        let reading = |offset: Offset| {
-            offset
-                .to_timestamp(wall)
-                .unwrap_or(Timestamp::MAX)
-                .as_second()
-        };
+        let reading =
+            |offset: Offset| offset.to_timestamp(wall).unwrap_or(Timestamp::MAX).as_second();
         let mut low = reading(before.max(after));
         let mut high = reading(before.min(after));
         while high - low > 1 {
@@ -117,11 +107,7 @@ impl Zone {
                 low = middle;
             }
         }
-        ClockChange {
-            at: second(high),
-            before,
-            after,
-        }
+        ClockChange { at: second(high), before, after }
     }
 }
 
@@ -174,10 +160,7 @@ fn unknown(name: &str, near: Vec<String>) -> ScheduleError {
         [] => "use an IANA name such as Europe/Berlin or UTC".to_owned(),
         near => format!("did you mean {}?", near.join(" or ")),
     };
-    ScheduleError::Zone {
-        name: name.to_owned(),
-        hint,
-    }
+    ScheduleError::Zone { name: name.to_owned(), hint }
 }
 
 impl Default for Zone {
@@ -242,16 +225,8 @@ mod tests {
     #[test]
     fn knows_iana_names_only() {
         assert_eq!(Zone::default().name(), "UTC");
-        assert_eq!(
-            Zone::named("europe/berlin").unwrap().name(),
-            "Europe/Berlin"
-        );
-        for name in [
-            "UTC",
-            "Etc/UTC",
-            "Asia/Kathmandu",
-            "America/Argentina/Buenos_Aires",
-        ] {
+        assert_eq!(Zone::named("europe/berlin").unwrap().name(), "Europe/Berlin");
+        for name in ["UTC", "Etc/UTC", "Asia/Kathmandu", "America/Argentina/Buenos_Aires"] {
             assert_eq!(Zone::named(name).unwrap().name(), name);
         }
         let endless = "x".repeat(1_000_000);

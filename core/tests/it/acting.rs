@@ -83,39 +83,25 @@ impl Gate {
 
 /// The usual terms with another retry policy.
 pub(crate) fn retrying(retry: Retry) -> Terms {
-    Terms {
-        retry,
-        ..Terms::default()
-    }
+    Terms { retry, ..Terms::default() }
 }
 
 /// Everything that happened to a message, oldest first.
 pub(crate) async fn history(storage: &MemoryStorage, id: MessageId) -> Vec<Execution> {
-    let filter = ExecutionFilter {
-        message: Some(id),
-        ..ExecutionFilter::default()
-    };
+    let filter = ExecutionFilter { message: Some(id), ..ExecutionFilter::default() };
     executions(storage, filter).await
 }
 
 /// Every execution that matches, oldest first.
 pub(crate) async fn executions(storage: &MemoryStorage, filter: ExecutionFilter) -> Vec<Execution> {
-    let mut rows = storage
-        .executions(filter, Page::first(1_000))
-        .await
-        .unwrap()
-        .rows;
+    let mut rows = storage.executions(filter, Page::first(1_000)).await.unwrap().rows;
     rows.sort_by_key(|execution| (execution.ended_at, execution.id));
     rows
 }
 
 /// How each attempt of a message ended, oldest first.
 pub(crate) async fn endings(storage: &MemoryStorage, id: MessageId) -> Vec<Ending> {
-    history(storage, id)
-        .await
-        .iter()
-        .map(|execution| execution.ending)
-        .collect()
+    history(storage, id).await.iter().map(|execution| execution.ending).collect()
 }
 
 /// Shuts a process down while time goes on; a shutdown that takes longer is a failure.

@@ -10,17 +10,8 @@ use crate::acting::{Gate, endings, failing, history, retrying, telling, waiting}
 use crate::harness::{Bench, Log, instant, seconds, world};
 
 async fn in_state(bench: &Bench, state: State) -> usize {
-    let filter = MessageFilter {
-        states: vec![state],
-        ..MessageFilter::default()
-    };
-    bench
-        .storage
-        .messages(filter, Page::first(999))
-        .await
-        .unwrap()
-        .rows
-        .len()
+    let filter = MessageFilter { states: vec![state], ..MessageFilter::default() };
+    bench.storage.messages(filter, Page::first(999)).await.unwrap().rows.len()
 }
 
 // Only what can start is claimed, so a crash strands no more than that.
@@ -29,9 +20,7 @@ async fn in_state(bench: &Bench, state: State) -> usize {
 async fn no_more_is_claimed_than_can_start() {
     let (log, gate) = (Log::default(), Gate::shut());
     let bench = Bench::start(|builder| {
-        builder
-            .queue("default", 3)
-            .handler("work", waiting::<()>(&log, &gate))
+        builder.queue("default", 3).handler("work", waiting::<()>(&log, &gate))
     })
     .await;
     let publisher = bench.punctual.publisher();
@@ -42,25 +31,15 @@ async fn no_more_is_claimed_than_can_start() {
     }
     bench.advance(seconds(5)).await;
     assert_eq!(
-        (
-            in_state(&bench, State::Running).await,
-            in_state(&bench, State::Pending).await
-        ),
+        (in_state(&bench, State::Running).await, in_state(&bench, State::Pending).await),
         (3, 7)
     );
     let lease = bench.message(first.unwrap()).await.lease.unwrap();
-    assert_eq!(
-        lease.until,
-        instant("2026-03-02T07:05:00Z"),
-        "from the moment it was claimed"
-    );
+    assert_eq!(lease.until, instant("2026-03-02T07:05:00Z"), "from the moment it was claimed");
     gate.open(1);
     bench.rest().await;
     assert_eq!(
-        (
-            in_state(&bench, State::Running).await,
-            in_state(&bench, State::Pending).await
-        ),
+        (in_state(&bench, State::Running).await, in_state(&bench, State::Pending).await),
         (3, 6)
     );
     gate.open(9);
@@ -106,17 +85,11 @@ async fn what_is_urgent_goes_first() {
     .await;
     let publisher = sender.punctual.publisher();
     for (name, priority) in [("normal", 5), ("last", 0), ("first", 9), ("high", 7)] {
-        publisher
-            .publish("work", name)
-            .priority(priority)
-            .await
-            .unwrap();
+        publisher.publish("work", name).priority(priority).await.unwrap();
     }
     publisher.publish("work", "unmarked").await.unwrap();
     let _worker = Bench::start_in(world, |builder| {
-        builder
-            .queue("default", 1)
-            .handler("work", telling::<String>(&log, |name, _| name.clone()))
+        builder.queue("default", 1).handler("work", telling::<String>(&log, |name, _| name.clone()))
     })
     .await;
     assert_eq!(log.lines(), ["first", "high", "normal", "unmarked", "last"]);
@@ -129,30 +102,16 @@ async fn a_service_wakes_at_the_instant_and_not_at_the_next_poll() {
     let bench = Bench::start(|builder| {
         builder
             .options(|options| options.poll_interval = seconds(3_600))
-            .handler(
-                "work",
-                telling::<()>(&log, |(), context| context.started_at().to_string()),
-            )
+            .handler("work", telling::<()>(&log, |(), context| context.started_at().to_string()))
     })
     .await;
     let publisher = bench.punctual.publisher();
-    publisher
-        .publish("work", &())
-        .after(seconds(100))
-        .await
-        .unwrap();
+    publisher.publish("work", &()).after(seconds(100)).await.unwrap();
     bench.rest().await;
     // Something earlier rings the sleeper.
-    publisher
-        .publish("work", &())
-        .after(seconds(7))
-        .await
-        .unwrap();
+    publisher.publish("work", &()).after(seconds(7)).await.unwrap();
     bench.advance(seconds(200)).await;
-    assert_eq!(
-        log.lines(),
-        ["2026-03-02T07:00:07Z", "2026-03-02T07:01:40Z"]
-    );
+    assert_eq!(log.lines(), ["2026-03-02T07:00:07Z", "2026-03-02T07:01:40Z"]);
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -173,26 +132,14 @@ async fn a_handler_gets_its_own_type_and_knows_where_it_stands() {
                 assert!(context.is_last_attempt());
                 assert_eq!(context.execution_id().to_string().len(), 36);
                 let tenant = context.headers().get("tenant").unwrap();
-                format!(
-                    "{} {:?} {tenant} {:?}",
-                    invoice.number,
-                    invoice.lines,
-                    context.key()
-                )
+                format!("{} {:?} {tenant} {:?}", invoice.number, invoice.lines, context.key())
             }),
         )
     })
     .await;
-    let invoice = Invoice {
-        number: 7,
-        lines: vec!["tea".to_owned()],
-    };
+    let invoice = Invoice { number: 7, lines: vec!["tea".to_owned()] };
     let publish = bench.punctual.publisher().publish("bill", &invoice);
-    publish
-        .header("tenant", "acme")
-        .key("order-7")
-        .await
-        .unwrap();
+    publish.header("tenant", "acme").key("order-7").await.unwrap();
     bench.rest().await;
     assert_eq!(log.lines(), ["7 [\"tea\"] acme Some(\"order-7\")"]);
 }
@@ -218,31 +165,18 @@ async fn what_a_handler_says_is_what_happens() {
     .await;
     let cases = [
         ("done", State::Done, vec![Ending::Succeeded]),
-        (
-            "retry",
-            State::Done,
-            vec![Ending::Failed, Ending::Succeeded],
-        ),
+        ("retry", State::Done, vec![Ending::Failed, Ending::Succeeded]),
         ("discard", State::Dead, vec![Ending::Discarded]),
         ("cancel", State::Cancelled, vec![Ending::Cancelled]),
         ("fail", State::Dead, vec![Ending::Failed, Ending::Failed]),
     ];
     for (word, state, expected) in cases {
-        let sent = bench
-            .punctual
-            .publisher()
-            .publish("say", word)
-            .await
-            .unwrap();
+        let sent = bench.punctual.publisher().publish("say", word).await.unwrap();
         bench.advance(seconds(100)).await;
         assert_eq!(bench.message(sent.id).await.state, state, "{word}");
         assert_eq!(endings(&bench.storage, sent.id).await, expected, "{word}");
         let history = history(&bench.storage, sent.id).await;
-        let waited = history
-            .last()
-            .unwrap()
-            .started_at
-            .duration_since(history[0].started_at);
+        let waited = history.last().unwrap().started_at.duration_since(history[0].started_at);
         let expected = match word {
             "retry" => 77,
             "fail" => 10,
@@ -254,34 +188,17 @@ async fn what_a_handler_says_is_what_happens() {
 
 #[tokio::test]
 async fn an_endless_snooze_becomes_a_failure() {
-    let terms = Terms {
-        snoozes_max: 3,
-        ..retrying(Retry::none())
-    };
+    let terms = Terms { snoozes_max: 3, ..retrying(Retry::none()) };
     let bench = Bench::start(|builder| {
-        builder.handler_with("nap", terms, |(): (), _: Context| async {
-            Outcome::Snooze(seconds(1))
-        })
+        builder
+            .handler_with("nap", terms, |(): (), _: Context| async { Outcome::Snooze(seconds(1)) })
     })
     .await;
-    let sent = bench
-        .punctual
-        .publisher()
-        .publish("nap", &())
-        .await
-        .unwrap();
+    let sent = bench.punctual.publisher().publish("nap", &()).await.unwrap();
     bench.advance(seconds(60)).await;
-    let expected = [
-        Ending::Snoozed,
-        Ending::Snoozed,
-        Ending::Snoozed,
-        Ending::Failed,
-    ];
+    let expected = [Ending::Snoozed, Ending::Snoozed, Ending::Snoozed, Ending::Failed];
     assert_eq!(endings(&bench.storage, sent.id).await, expected);
-    assert_eq!(
-        bench.message(sent.id).await.dead,
-        Some(DeadReason::AttemptsSpent)
-    );
+    assert_eq!(bench.message(sent.id).await.dead, Some(DeadReason::AttemptsSpent));
 }
 
 // Progress is no result: what counts is what the handler returns.
@@ -294,23 +211,14 @@ async fn progress_and_results_are_told_as_they_happen() {
             retrying(Retry::none()),
             |fails: bool, context: Context| async move {
                 context.progress("half way");
-                if fails {
-                    Err("stopped half way")
-                } else {
-                    Ok(())
-                }
+                if fails { Err("stopped half way") } else { Ok(()) }
             },
         )
     })
     .await;
     let mut events = bench.punctual.events().listen();
     for fails in [false, true] {
-        bench
-            .punctual
-            .publisher()
-            .publish("work", &fails)
-            .await
-            .unwrap();
+        bench.punctual.publisher().publish("work", &fails).await.unwrap();
         bench.rest().await;
     }
     let mut told = Vec::new();
@@ -340,38 +248,18 @@ async fn progress_and_results_are_told_as_they_happen() {
 // Decision 3.34.
 #[tokio::test]
 async fn history_is_kept_as_the_terms_say() {
-    for (recording, kept) in [
-        (Recording::All, 3),
-        (Recording::Failures, 2),
-        (Recording::None, 0),
-    ] {
-        let terms = Terms {
-            recording,
-            ..retrying(Retry::intervals([seconds(1)]).attempts(3))
-        };
+    for (recording, kept) in [(Recording::All, 3), (Recording::Failures, 2), (Recording::None, 0)] {
+        let terms = Terms { recording, ..retrying(Retry::intervals([seconds(1)]).attempts(3)) };
         let bench = Bench::start(|builder| {
             builder.handler_with("work", terms, |(): (), context: Context| async move {
-                if context.attempt() < 3 {
-                    Err("again")
-                } else {
-                    Ok(())
-                }
+                if context.attempt() < 3 { Err("again") } else { Ok(()) }
             })
         })
         .await;
-        let sent = bench
-            .punctual
-            .publisher()
-            .publish("work", &())
-            .await
-            .unwrap();
+        let sent = bench.punctual.publisher().publish("work", &()).await.unwrap();
         bench.advance(seconds(10)).await;
         assert_eq!(bench.message(sent.id).await.state, State::Done);
-        assert_eq!(
-            endings(&bench.storage, sent.id).await.len(),
-            kept,
-            "{recording:?}"
-        );
+        assert_eq!(endings(&bench.storage, sent.id).await.len(), kept, "{recording:?}");
     }
 }
 
@@ -382,34 +270,13 @@ async fn attempts_are_counted_from_one_up_to_their_maximum() {
     let terms = retrying(Retry::intervals([seconds(1), seconds(5)]).max_retries(4));
     let bench =
         Bench::start(|builder| builder.handler_with("work", terms, failing::<()>(&log))).await;
-    let sent = bench
-        .punctual
-        .publisher()
-        .publish("work", &())
-        .await
-        .unwrap();
+    let sent = bench.punctual.publisher().publish("work", &()).await.unwrap();
     bench.advance(seconds(60)).await;
     let history = history(&bench.storage, sent.id).await;
-    let attempts: Vec<_> = history
-        .iter()
-        .map(|run| (run.attempt, run.attempts_max))
-        .collect();
-    assert_eq!(
-        attempts,
-        (1..=5)
-            .map(|attempt| (attempt, Some(5)))
-            .collect::<Vec<_>>()
-    );
-    let seconds: Vec<String> = log
-        .lines()
-        .iter()
-        .map(|line| line[19..21].to_owned())
-        .collect();
-    assert_eq!(
-        seconds,
-        ["00", "01", "06", "11", "16"],
-        "the last interval repeats"
-    );
+    let attempts: Vec<_> = history.iter().map(|run| (run.attempt, run.attempts_max)).collect();
+    assert_eq!(attempts, (1..=5).map(|attempt| (attempt, Some(5))).collect::<Vec<_>>());
+    let seconds: Vec<String> = log.lines().iter().map(|line| line[19..21].to_owned()).collect();
+    assert_eq!(seconds, ["00", "01", "06", "11", "16"], "the last interval repeats");
 }
 
 #[tokio::test]
@@ -420,12 +287,7 @@ async fn a_batch_is_stored_as_one_and_duplicates_are_answered() {
     })
     .await;
     let publisher = bench.punctual.publisher();
-    let alive = publisher
-        .publish("work", &0)
-        .unique("order-7")
-        .after(seconds(60))
-        .await
-        .unwrap();
+    let alive = publisher.publish("work", &0).unique("order-7").after(seconds(60)).await.unwrap();
     let batch = vec![
         publisher.publish("work", &1),
         publisher.publish("work", &2).unique("order-7"),
@@ -441,11 +303,6 @@ async fn a_batch_is_stored_as_one_and_duplicates_are_answered() {
     let mut lines = log.lines();
     lines.sort();
     assert_eq!(lines, ["0", "1", "3"]);
-    let again = publisher
-        .publish("work", &9)
-        .id(alive.id)
-        .after(seconds(60))
-        .await
-        .unwrap();
+    let again = publisher.publish("work", &9).id(alive.id).after(seconds(60)).await.unwrap();
     assert_eq!(again.id, alive.id);
 }

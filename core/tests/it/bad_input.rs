@@ -30,19 +30,12 @@ async fn quiet((): (), _: Context) {}
 fn says(error: &Error, kind: ErrorKind, words: &[&str]) {
     assert_eq!(error.kind(), kind, "{error}");
     for word in words {
-        assert!(
-            error.to_string().contains(word),
-            "{error} does not say {word}"
-        );
+        assert!(error.to_string().contains(word), "{error} does not say {word}");
     }
 }
 
 async fn nothing_is_stored(bench: &Bench) {
-    let stored = bench
-        .storage
-        .messages(MessageFilter::default(), Page::first(9))
-        .await
-        .unwrap();
+    let stored = bench.storage.messages(MessageFilter::default(), Page::first(9)).await.unwrap();
     assert!(stored.rows.is_empty());
 }
 
@@ -50,37 +43,17 @@ async fn nothing_is_stored(bench: &Bench) {
 async fn a_payload_over_the_limit_is_refused() {
     let bench = Bench::start(|builder| builder.options(|options| options.payload_max = 100)).await;
     let publisher = bench.punctual.publisher();
-    publisher
-        .publish("mail", &"x".repeat(98))
-        .after(seconds(1))
-        .await
-        .unwrap();
-    let error = publisher
-        .publish("mail", &"x".repeat(99))
-        .await
-        .unwrap_err();
+    publisher.publish("mail", &"x".repeat(98)).after(seconds(1)).await.unwrap();
+    let error = publisher.publish("mail", &"x".repeat(99)).await.unwrap_err();
     says(&error, ErrorKind::Invalid, &["101 bytes", "at most 100"]);
     let raw = Body::raw(vec![0; 101], "application/octet-stream");
     let error = publisher.publish_body("mail", raw).await.unwrap_err();
     says(&error, ErrorKind::Invalid, &["101 bytes"]);
-    let error = bench
-        .punctual
-        .jobs()
-        .once("mail")
-        .payload(&"x".repeat(99))
-        .await
-        .unwrap_err();
+    let error = bench.punctual.jobs().once("mail").payload(&"x".repeat(99)).await.unwrap_err();
     says(&error, ErrorKind::Invalid, &["101 bytes"]);
-    let many = vec![
-        publisher.publish("mail", &1),
-        publisher.publish("mail", &"x".repeat(99)),
-    ];
+    let many = vec![publisher.publish("mail", &1), publisher.publish("mail", &"x".repeat(99))];
     assert!(publisher.publish_all(many).await.is_err());
-    let stored = bench
-        .storage
-        .messages(MessageFilter::default(), Page::first(9))
-        .await
-        .unwrap();
+    let stored = bench.storage.messages(MessageFilter::default(), Page::first(9)).await.unwrap();
     assert_eq!(stored.rows.len(), 1, "all or nothing");
 }
 
@@ -115,16 +88,8 @@ async fn names_that_are_empty_too_long_unprintable_or_reserved_are_refused_every
         let answers = [
             publisher.publish(&name, &()).await.map(|_| ()),
             publisher.publish("mail", &()).key(&name).await.map(|_| ()),
-            publisher
-                .publish("mail", &())
-                .unique(&name)
-                .await
-                .map(|_| ()),
-            publisher
-                .publish("mail", &())
-                .queue(&name)
-                .await
-                .map(|_| ()),
+            publisher.publish("mail", &()).unique(&name).await.map(|_| ()),
+            publisher.publish("mail", &()).queue(&name).await.map(|_| ()),
             publisher.publish("mail", &()).via(&name).await.map(|_| ()),
             jobs.once(&name).await.map(|_| ()),
             jobs.once("mail").key(&name).await.map(|_| ()),
@@ -139,17 +104,8 @@ async fn names_that_are_empty_too_long_unprintable_or_reserved_are_refused_every
     }
     nothing_is_stored(&bench).await;
     let longest = "n".repeat(200);
-    publisher
-        .publish(&longest, &())
-        .key(&longest)
-        .queue(&longest)
-        .await
-        .unwrap();
-    jobs.once(&longest)
-        .key(&longest)
-        .after(seconds(60))
-        .await
-        .unwrap();
+    publisher.publish(&longest, &()).key(&longest).queue(&longest).await.unwrap();
+    jobs.once(&longest).key(&longest).after(seconds(60)).await.unwrap();
 }
 
 #[test]
@@ -173,41 +129,18 @@ fn names_are_checked_when_a_process_is_built() {
 async fn headers_with_control_characters_are_refused() {
     let bench = Bench::start(|builder| builder).await;
     let publisher = bench.punctual.publisher();
-    for (name, value) in [
-        ("tenant", "a\r\nb"),
-        ("ten\nant", "a"),
-        ("", "a"),
-        ("tenant", "\0"),
-    ] {
-        let error = publisher
-            .publish("mail", &())
-            .header(name, value)
-            .await
-            .unwrap_err();
+    for (name, value) in [("tenant", "a\r\nb"), ("ten\nant", "a"), ("", "a"), ("tenant", "\0")] {
+        let error = publisher.publish("mail", &()).header(name, value).await.unwrap_err();
         says(&error, ErrorKind::Invalid, &["header"]);
     }
-    let error = publisher
-        .publish("mail", &())
-        .header("big", "x".repeat(9_000))
-        .await
-        .unwrap_err();
+    let error = publisher.publish("mail", &()).header("big", "x".repeat(9_000)).await.unwrap_err();
     says(&error, ErrorKind::Invalid, &["9000 bytes"]);
     let many = (0..65).fold(publisher.publish("mail", &()), |publish, index| {
         publish.header(format!("h{index}"), "v")
     });
-    says(
-        &many.await.unwrap_err(),
-        ErrorKind::Invalid,
-        &["one too many"],
-    );
-    let ours = publisher
-        .publish("mail", &())
-        .header("punctual-attempt", "99");
-    says(
-        &ours.await.unwrap_err(),
-        ErrorKind::Invalid,
-        &["keeps for itself"],
-    );
+    says(&many.await.unwrap_err(), ErrorKind::Invalid, &["one too many"]);
+    let ours = publisher.publish("mail", &()).header("punctual-attempt", "99");
+    says(&ours.await.unwrap_err(), ErrorKind::Invalid, &["keeps for itself"]);
     nothing_is_stored(&bench).await;
 }
 
@@ -216,70 +149,29 @@ async fn delays_beyond_the_end_of_time_are_refused() {
     let bench = Bench::start(|builder| builder).await;
     let publisher = bench.punctual.publisher();
     for wait in [Duration::from_secs(9_000 * 365 * 86_400), Duration::MAX] {
-        let error = publisher
-            .publish("mail", &())
-            .after(wait)
-            .await
-            .unwrap_err();
+        let error = publisher.publish("mail", &()).after(wait).await.unwrap_err();
         says(&error, ErrorKind::Invalid, &["9999"]);
-        let error = bench
-            .punctual
-            .jobs()
-            .once("mail")
-            .after(wait)
-            .await
-            .unwrap_err();
+        let error = bench.punctual.jobs().once("mail").after(wait).await.unwrap_err();
         says(&error, ErrorKind::Invalid, &["9999"]);
     }
     nothing_is_stored(&bench).await;
-    let sent = publisher
-        .publish("mail", &())
-        .at(instant("9999-01-01T00:00:00Z"))
-        .await
-        .unwrap();
-    assert_eq!(
-        bench.message(sent.id).await.due_at,
-        instant("9999-01-01T00:00:00Z")
-    );
+    let sent = publisher.publish("mail", &()).at(instant("9999-01-01T00:00:00Z")).await.unwrap();
+    assert_eq!(bench.message(sent.id).await.due_at, instant("9999-01-01T00:00:00Z"));
 }
 
 #[tokio::test]
 async fn priorities_and_terms_that_cannot_work_are_refused() {
     let bench = Bench::start(|builder| builder).await;
     let publisher = bench.punctual.publisher();
-    let error = publisher
-        .publish("mail", &())
-        .priority(10)
-        .await
-        .unwrap_err();
+    let error = publisher.publish("mail", &()).priority(10).await.unwrap_err();
     says(&error, ErrorKind::Invalid, &["10"]);
-    let backoff = Backoff::Exponential {
-        first: seconds(1),
-        factor: f64::NAN,
-        cap: seconds(60),
-        jitter: 0.0,
-    };
-    let retry = Retry {
-        attempts_max: Some(3),
-        backoff,
-    };
-    let terms = Terms {
-        retry: retry.clone(),
-        ..Terms::default()
-    };
-    let error = publisher
-        .publish("mail", &())
-        .terms(terms.clone())
-        .await
-        .unwrap_err();
+    let backoff =
+        Backoff::Exponential { first: seconds(1), factor: f64::NAN, cap: seconds(60), jitter: 0.0 };
+    let retry = Retry { attempts_max: Some(3), backoff };
+    let terms = Terms { retry: retry.clone(), ..Terms::default() };
+    let error = publisher.publish("mail", &()).terms(terms.clone()).await.unwrap_err();
     says(&error, ErrorKind::Invalid, &["factor"]);
-    let error = bench
-        .punctual
-        .jobs()
-        .once("mail")
-        .retry(retry.clone())
-        .await
-        .unwrap_err();
+    let error = bench.punctual.jobs().once("mail").retry(retry.clone()).await.unwrap_err();
     says(&error, ErrorKind::Invalid, &["factor"]);
     nothing_is_stored(&bench).await;
     says(
@@ -294,15 +186,9 @@ async fn priorities_and_terms_that_cannot_work_are_refused() {
 // spec: T-54, U-4
 #[test]
 fn a_schedule_that_cannot_be_read_names_its_job() {
-    for expression in [
-        "",
-        "every day",
-        "61 * * * *",
-        "* * * *",
-        "* * * * * * *",
-        "0 0 31 2",
-        &"*/".repeat(5_000),
-    ] {
+    for expression in
+        ["", "every day", "61 * * * *", "* * * *", "* * * * * * *", "0 0 31 2", &"*/".repeat(5_000)]
+    {
         let error = refused(|builder| builder.declare(Job::cron("nightly", expression)));
         says(&error, ErrorKind::Invalid, &["\"nightly\""]);
         assert!(
@@ -322,9 +208,7 @@ fn a_schedule_that_cannot_be_read_names_its_job() {
 
 #[test]
 fn policies_that_can_never_run_anything_are_refused() {
-    let never = Overlap::Allow {
-        parallel_max: Some(0),
-    };
+    let never = Overlap::Allow { parallel_max: Some(0) };
     let error = refused(|builder| builder.declare(Job::cron("job", "0 8 * * *").overlap(never)));
     says(&error, ErrorKind::Invalid, &["\"job\"", "allow(0)"]);
     let nothing = Misfire::fire_all().catch_up_max(0);
@@ -339,11 +223,7 @@ fn two_jobs_of_one_name_are_refused_whatever_their_case() {
             .declare(Job::cron("nightly", "0 2 * * *"))
             .declare(Job::cron("Nightly", "0 3 * * *"))
     });
-    says(
-        &error,
-        ErrorKind::Conflict,
-        &["\"Nightly\"", "declared twice"],
-    );
+    says(&error, ErrorKind::Conflict, &["\"Nightly\"", "declared twice"]);
 }
 
 #[test]
@@ -365,17 +245,11 @@ fn a_subscription_needs_its_transport_and_its_handler() {
         let owner = ProcessId::from_uuid(punctual::uuid::Uuid::nil());
         Arc::new(memory_transport(world().0, owner))
     };
-    let error = refused(|builder| {
-        builder
-            .handler("mail", quiet)
-            .subscribe("post", "mail", "office")
-    });
+    let error =
+        refused(|builder| builder.handler("mail", quiet).subscribe("post", "mail", "office"));
     says(&error, ErrorKind::Invalid, &["\"post\"", "\"mail\""]);
-    let error = refused(|builder| {
-        builder
-            .transport("post", post())
-            .subscribe("post", "mail", "office")
-    });
+    let error =
+        refused(|builder| builder.transport("post", post()).subscribe("post", "mail", "office"));
     says(&error, ErrorKind::Invalid, &["\"mail\"", "no handler"]);
     let error = refused(|builder| builder.transport("post", post()).transport("post", post()));
     says(&error, ErrorKind::Conflict, &["\"post\""]);
@@ -410,14 +284,7 @@ fn numbers_that_cannot_work_are_refused_by_name() {
 
 #[test]
 fn a_job_without_a_storage_is_refused() {
-    let error = refused(|builder| {
-        builder
-            .without_storage()
-            .declare(Job::cron("nightly", "0 2 * * *"))
-    });
-    says(
-        &error,
-        ErrorKind::Invalid,
-        &["\"nightly\"", "needs a storage"],
-    );
+    let error =
+        refused(|builder| builder.without_storage().declare(Job::cron("nightly", "0 2 * * *")));
+    says(&error, ErrorKind::Invalid, &["\"nightly\"", "needs a storage"]);
 }

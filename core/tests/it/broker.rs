@@ -80,10 +80,7 @@ impl Broker {
             down: Mutex::default(),
             confirming: Mutex::default(),
         };
-        Arc::new(Self {
-            desk: Arc::new(desk),
-            capabilities,
-        })
+        Arc::new(Self { desk: Arc::new(desk), capabilities })
     }
 
     /// How deliveries were settled, in order.
@@ -115,13 +112,7 @@ impl Broker {
     pub(crate) fn garble(&self, message: Arc<Message>) {
         let due_at = self.desk.clock.now();
         let poison = Some("not one of our envelopes".to_owned());
-        self.desk.put(Waiting {
-            message,
-            group: "office".to_owned(),
-            attempt: 1,
-            due_at,
-            poison,
-        });
+        self.desk.put(Waiting { message, group: "office".to_owned(), attempt: 1, due_at, poison });
     }
 }
 
@@ -160,10 +151,7 @@ impl Desk {
     fn next_due(&self) -> Timestamp {
         let now = self.clock.now();
         let waiting = self.waiting.lock().unwrap();
-        let later = waiting
-            .iter()
-            .map(|one| one.due_at)
-            .filter(|due_at| *due_at > now);
+        let later = waiting.iter().map(|one| one.due_at).filter(|due_at| *due_at > now);
         later.min().unwrap_or(Timestamp::MAX)
     }
 }
@@ -182,18 +170,10 @@ impl Transport for Broker {
             }
         }
         for outgoing in batch {
-            let Outgoing {
-                message,
-                delay,
-                attempt,
-                group,
-            } = outgoing;
+            let Outgoing { message, delay, attempt, group } = outgoing;
             let due_at = now + SignedDuration::try_from(delay).unwrap();
             let known = self.desk.groups.lock().unwrap().clone();
-            for to in known
-                .into_iter()
-                .filter(|to| group.as_ref().is_none_or(|only| only == to))
-            {
+            for to in known.into_iter().filter(|to| group.as_ref().is_none_or(|only| only == to)) {
                 self.desk.put(Waiting {
                     message: message.clone(),
                     group: to,
@@ -233,10 +213,7 @@ impl Consumer for Receiving {
             let arrived = self.desk.arrived.notified();
             let taken = self.desk.take(&self.topic, &self.group, limit);
             if !taken.is_empty() {
-                return Ok(taken
-                    .into_iter()
-                    .map(|one| delivery(&self.desk, one))
-                    .collect());
+                return Ok(taken.into_iter().map(|one| delivery(&self.desk, one)).collect());
             }
             tokio::select! {
                 () = arrived => {}
@@ -247,9 +224,7 @@ impl Consumer for Receiving {
 
     async fn close(&mut self, _until: Timestamp) -> Result<()> {
         let unsettled = *self.desk.unsettled.lock().unwrap();
-        self.desk
-            .story
-            .push(format!("close with {unsettled} unsettled"));
+        self.desk.story.push(format!("close with {unsettled} unsettled"));
         Ok(())
     }
 }
@@ -259,10 +234,7 @@ fn delivery(desk: &Arc<Desk>, waiting: Waiting) -> Delivery {
         message: waiting.message.clone(),
         attempt: waiting.attempt,
         poison: waiting.poison.clone(),
-        receipt: Receipt::Broker(Box::new(Stub {
-            desk: desk.clone(),
-            waiting: Some(waiting),
-        })),
+        receipt: Receipt::Broker(Box::new(Stub { desk: desk.clone(), waiting: Some(waiting) })),
     }
 }
 

@@ -10,15 +10,9 @@ use crate::harness::{Bench, Log, seconds};
 
 /// The messages of a topic, oldest first.
 async fn sent(bench: &Bench, topic: &str) -> Vec<Arc<Message>> {
-    let filter = MessageFilter {
-        topic: Some(Topic::new(topic).unwrap()),
-        ..MessageFilter::default()
-    };
-    let page = bench
-        .storage
-        .messages(filter, Page::first(99))
-        .await
-        .unwrap();
+    let filter =
+        MessageFilter { topic: Some(Topic::new(topic).unwrap()), ..MessageFilter::default() };
+    let page = bench.storage.messages(filter, Page::first(99)).await.unwrap();
     let mut messages: Vec<_> = page.rows.into_iter().map(|record| record.message).collect();
     messages.sort_by_key(|message| message.id);
     messages
@@ -33,11 +27,7 @@ fn publishing(
         let log = log.clone();
         Box::pin(async move {
             let publisher = context.publisher();
-            publisher
-                .publish("child", &1)
-                .after(seconds(60))
-                .await
-                .unwrap();
+            publisher.publish("child", &1).after(seconds(60)).await.unwrap();
             let other = context.publisher();
             other.publish("child", &2).after(seconds(60)).await.unwrap();
             log.push(context.execution_id().to_string());
@@ -53,26 +43,14 @@ async fn what_a_handler_publishes_inherits_the_message_s_story() {
     let log = Log::default();
     let bench = Bench::start(|builder| builder.handler("parent", publishing(&log))).await;
     let publisher = bench.punctual.publisher();
-    publisher
-        .publish("parent", &())
-        .correlation("order-7")
-        .await
-        .unwrap();
+    publisher.publish("parent", &()).correlation("order-7").await.unwrap();
     bench.rest().await;
     let children = sent(&bench, "child").await;
     let lines = log.lines();
     for (index, child) in children.iter().enumerate() {
         assert_eq!(child.trail.correlation.as_deref(), Some("order-7"));
-        assert_eq!(
-            child.trail.causation.unwrap().to_string(),
-            lines[0],
-            "the attempt caused it"
-        );
-        assert_eq!(
-            child.trail.sequence as usize,
-            index + 1,
-            "counted across publishers"
-        );
+        assert_eq!(child.trail.causation.unwrap().to_string(), lines[0], "the attempt caused it");
+        assert_eq!(child.trail.sequence as usize, index + 1, "counted across publishers");
     }
     assert_eq!(children.len(), 2);
     assert_eq!(lines[2], "order-7");
@@ -83,18 +61,10 @@ async fn what_a_handler_publishes_inherits_the_message_s_story() {
 async fn a_message_without_a_story_begins_one_under_its_own_id() {
     let log = Log::default();
     let bench = Bench::start(|builder| builder.handler("parent", publishing(&log))).await;
-    let parent = bench
-        .punctual
-        .publisher()
-        .publish("parent", &())
-        .await
-        .unwrap();
+    let parent = bench.punctual.publisher().publish("parent", &()).await.unwrap();
     bench.rest().await;
     let children = sent(&bench, "child").await;
-    assert_eq!(
-        children[0].trail.correlation.as_deref(),
-        Some(parent.id.to_string().as_str())
-    );
+    assert_eq!(children[0].trail.correlation.as_deref(), Some(parent.id.to_string().as_str()));
     assert_eq!(log.lines()[2], parent.id.to_string());
 }
 
@@ -110,12 +80,7 @@ async fn a_scheduled_run_begins_a_story_under_its_execution() {
             move |occurrence: Occurrence, context: Context| {
                 let told = told.clone();
                 async move {
-                    context
-                        .publisher()
-                        .publish("child", &())
-                        .after(seconds(60))
-                        .await
-                        .unwrap();
+                    context.publisher().publish("child", &()).after(seconds(60)).await.unwrap();
                     assert_eq!(context.topic().as_str(), "hourly");
                     assert!(context.headers().is_empty());
                     assert_eq!(context.nominal(), Some(occurrence.nominal));
@@ -130,10 +95,7 @@ async fn a_scheduled_run_begins_a_story_under_its_execution() {
     assert_eq!(children.len(), 2);
     for (child, message) in children.iter().zip(log.lines()) {
         let run = &history(&bench.storage, message.parse().unwrap()).await[0];
-        assert_eq!(
-            child.trail.correlation.as_deref(),
-            Some(run.id.to_string().as_str())
-        );
+        assert_eq!(child.trail.correlation.as_deref(), Some(run.id.to_string().as_str()));
         assert_eq!(child.trail.causation, Some(run.id));
         assert_eq!(child.trail.sequence, 1, "each attempt counts for itself");
     }
@@ -145,65 +107,35 @@ async fn a_scheduled_run_begins_a_story_under_its_execution() {
 async fn what_is_given_wins_and_outside_a_handler_nothing_is_added() {
     let bench = Bench::start(|builder| {
         builder.handler("parent", |(): (), context: Context| async move {
-            let publish = context
-                .publisher()
-                .publish("child", &())
-                .correlation("my-own");
+            let publish = context.publisher().publish("child", &()).correlation("my-own");
             publish.after(seconds(60)).await.map(|_| ())
         })
     })
     .await;
     let publisher = bench.punctual.publisher();
-    publisher
-        .publish("parent", &())
-        .correlation("order-7")
-        .await
-        .unwrap();
-    publisher
-        .publish("outside", &())
-        .after(seconds(60))
-        .await
-        .unwrap();
+    publisher.publish("parent", &()).correlation("order-7").await.unwrap();
+    publisher.publish("outside", &()).after(seconds(60)).await.unwrap();
     bench.rest().await;
     let child = &sent(&bench, "child").await[0];
     assert_eq!(child.trail.correlation.as_deref(), Some("my-own"));
-    assert!(
-        child.trail.causation.is_some(),
-        "but what caused it is still known"
-    );
-    assert_eq!(
-        sent(&bench, "outside").await[0].trail,
-        punctual::model::Trail::default()
-    );
+    assert!(child.trail.causation.is_some(), "but what caused it is still known");
+    assert_eq!(sent(&bench, "outside").await[0].trail, punctual::model::Trail::default());
 }
 
 // spec: C-1
 #[tokio::test]
 async fn stories_of_attempts_side_by_side_do_not_mix() {
     let bench = Bench::start(|builder| {
-        builder
-            .queue("default", 8)
-            .handler("parent", |name: String, context: Context| async move {
-                for _ in 0..5 {
-                    context
-                        .publisher()
-                        .publish("child", &name)
-                        .after(seconds(60))
-                        .await
-                        .unwrap();
-                    tokio::task::yield_now().await;
-                }
-            })
+        builder.queue("default", 8).handler("parent", |name: String, context: Context| async move {
+            for _ in 0..5 {
+                context.publisher().publish("child", &name).after(seconds(60)).await.unwrap();
+                tokio::task::yield_now().await;
+            }
+        })
     })
     .await;
     for name in ["a", "b", "c"] {
-        bench
-            .punctual
-            .publisher()
-            .publish("parent", name)
-            .correlation(name)
-            .await
-            .unwrap();
+        bench.punctual.publisher().publish("parent", name).correlation(name).await.unwrap();
     }
     bench.rest().await;
     bench.rest().await;
@@ -211,9 +143,8 @@ async fn stories_of_attempts_side_by_side_do_not_mix() {
     assert_eq!(children.len(), 15);
     for name in ["a", "b", "c"] {
         let mut places = Vec::new();
-        for child in children
-            .iter()
-            .filter(|child| child.trail.correlation.as_deref() == Some(name))
+        for child in
+            children.iter().filter(|child| child.trail.correlation.as_deref() == Some(name))
         {
             assert_eq!(child.body.read::<String>().unwrap(), name);
             places.push(child.trail.sequence);

@@ -21,11 +21,7 @@ async fn post(
     let world = world();
     let broker = Broker::new(&world.0, capabilities);
     let bench = Bench::start_in(world, |builder| {
-        build(
-            builder
-                .transport("post", broker.clone())
-                .subscribe("post", "mail", "office"),
-        )
+        build(builder.transport("post", broker.clone()).subscribe("post", "mail", "office"))
     })
     .await;
     (bench, broker)
@@ -39,41 +35,21 @@ fn failing_with(log: &Log, retry: Retry) -> impl FnOnce(Builder) -> Builder + us
 #[tokio::test]
 async fn a_plain_broker_s_message_waits_in_the_storage_and_dies_at_its_last_attempt() {
     let log = Log::default();
-    let (bench, broker) = post(
-        PLAIN,
-        failing_with(&log, Retry::intervals([seconds(10), seconds(60)])),
-    )
-    .await;
-    let sent = bench
-        .punctual
-        .publisher()
-        .publish("mail", "x")
-        .via("post")
-        .await
-        .unwrap();
+    let (bench, broker) =
+        post(PLAIN, failing_with(&log, Retry::intervals([seconds(10), seconds(60)]))).await;
+    let sent = bench.punctual.publisher().publish("mail", "x").via("post").await.unwrap();
     bench.advance(seconds(3_600)).await;
     assert_eq!(
         log.lines(),
-        [
-            "1 2026-03-02T07:00:00Z",
-            "2 2026-03-02T07:00:10Z",
-            "3 2026-03-02T07:01:10Z"
-        ]
+        ["1 2026-03-02T07:00:00Z", "2 2026-03-02T07:00:10Z", "3 2026-03-02T07:01:10Z"]
     );
     // Stored first, then acknowledged; the last failure is rejected.
     assert_eq!(broker.story(), ["ack", "ack", "reject attempts spent"]);
     let record = bench.message(sent.id).await;
-    assert_eq!(
-        (record.state, record.dead),
-        (State::Dead, Some(DeadReason::AttemptsSpent))
-    );
+    assert_eq!((record.state, record.dead), (State::Dead, Some(DeadReason::AttemptsSpent)));
     assert_eq!(record.attempt, 3);
     assert_eq!(endings(&bench.storage, sent.id).await, [Ending::Failed; 3]);
-    assert_eq!(
-        bench.punctual.events().count("message.dead"),
-        1,
-        "exactly once"
-    );
+    assert_eq!(bench.punctual.events().count("message.dead"), 1, "exactly once");
     assert_eq!((broker.waiting(), broker.unsettled()), (0, 0));
 }
 
@@ -82,62 +58,31 @@ async fn a_plain_broker_s_message_waits_in_the_storage_and_dies_at_its_last_atte
 async fn a_redriven_dead_letter_starts_its_attempts_anew() {
     let log = Log::default();
     let (bench, _broker) = post(PLAIN, failing_with(&log, Retry::intervals([seconds(10)]))).await;
-    let sent = bench
-        .punctual
-        .publisher()
-        .publish("mail", "x")
-        .via("post")
-        .await
-        .unwrap();
+    let sent = bench.punctual.publisher().publish("mail", "x").via("post").await.unwrap();
     bench.advance(seconds(60)).await;
     assert_eq!(bench.message(sent.id).await.state, State::Dead);
-    assert_eq!(
-        bench.punctual.admin().redrive(sent.id).await.unwrap(),
-        Commanded::Applied(1)
-    );
+    assert_eq!(bench.punctual.admin().redrive(sent.id).await.unwrap(), Commanded::Applied(1));
     bench.advance(seconds(60)).await;
-    let attempts: Vec<u32> = history(&bench.storage, sent.id)
-        .await
-        .iter()
-        .map(|run| run.attempt)
-        .collect();
+    let attempts: Vec<u32> =
+        history(&bench.storage, sent.id).await.iter().map(|run| run.attempt).collect();
     assert_eq!(attempts, [1, 2, 1, 2]);
 }
 
 // spec: D-26, D-27, D-16, D-21
 #[tokio::test]
 async fn a_broker_that_can_delay_and_count_does_it_by_itself() {
-    let capabilities = Capabilities {
-        requeue_delay: Delay::Any,
-        attempts: AttemptCount::Counted,
-        ..PLAIN
-    };
+    let capabilities =
+        Capabilities { requeue_delay: Delay::Any, attempts: AttemptCount::Counted, ..PLAIN };
     let log = Log::default();
-    let (bench, broker) = post(
-        capabilities,
-        failing_with(&log, Retry::intervals([seconds(10), seconds(60)])),
-    )
-    .await;
-    let sent = bench
-        .punctual
-        .publisher()
-        .publish("mail", "x")
-        .via("post")
-        .await
-        .unwrap();
+    let (bench, broker) =
+        post(capabilities, failing_with(&log, Retry::intervals([seconds(10), seconds(60)]))).await;
+    let sent = bench.punctual.publisher().publish("mail", "x").via("post").await.unwrap();
     bench.advance(seconds(3_600)).await;
     assert_eq!(
         log.lines(),
-        [
-            "1 2026-03-02T07:00:00Z",
-            "2 2026-03-02T07:00:10Z",
-            "3 2026-03-02T07:01:10Z"
-        ]
+        ["1 2026-03-02T07:00:00Z", "2 2026-03-02T07:00:10Z", "3 2026-03-02T07:01:10Z"]
     );
-    assert_eq!(
-        broker.story(),
-        ["requeue 10s", "requeue 60s", "reject attempts spent"]
-    );
+    assert_eq!(broker.story(), ["requeue 10s", "requeue 60s", "reject attempts spent"]);
     assert_eq!(bench.message(sent.id).await.state, State::Dead);
 }
 
@@ -148,13 +93,7 @@ async fn the_count_survives_a_requeue_without_a_delay() {
     let log = Log::default();
     let at_once = Retry::intervals([seconds(0)]).attempts(3);
     let (bench, broker) = post(PLAIN, failing_with(&log, at_once)).await;
-    let sent = bench
-        .punctual
-        .publisher()
-        .publish("mail", "x")
-        .via("post")
-        .await
-        .unwrap();
+    let sent = bench.punctual.publisher().publish("mail", "x").via("post").await.unwrap();
     bench.advance(seconds(60)).await;
     assert_eq!(log.len(), 3, "{:?}", log.lines());
     assert_eq!(bench.message(sent.id).await.state, State::Dead);
@@ -206,22 +145,13 @@ async fn what_cannot_be_held_is_not_acknowledged() {
     })
     .await;
     faulty.fail(&["enqueue"]);
-    bench
-        .punctual
-        .publisher()
-        .publish("mail", "x")
-        .via("post")
-        .await
-        .unwrap();
+    bench.punctual.publisher().publish("mail", "x").via("post").await.unwrap();
     bench.rest().await;
     assert_eq!(broker.story(), ["redeliver"], "the broker still has it");
     assert_eq!(bench.punctual.events().count("service.failed"), 1);
     faulty.heal();
     bench.advance(seconds(30)).await;
-    assert_eq!(
-        broker.story(),
-        ["redeliver", "ack", "reject attempts spent"]
-    );
+    assert_eq!(broker.story(), ["redeliver", "ack", "reject attempts spent"]);
 }
 
 // Trap 14: the error is told, the loop goes on, and the message is not lost.
@@ -230,9 +160,7 @@ async fn what_cannot_be_held_is_not_acknowledged() {
 async fn without_a_storage_a_delayed_retry_is_told_and_the_message_stays_with_the_broker() {
     let log = Log::default();
     let (bench, broker) = post(PLAIN, |builder| {
-        let builder = builder
-            .without_storage()
-            .options(|options| options.concurrency = 1);
+        let builder = builder.without_storage().options(|options| options.concurrency = 1);
         let told = log.clone();
         builder.handler("mail", move |text: String, _: Context| {
             told.push(text.clone());
@@ -289,27 +217,14 @@ async fn each_outcome_settles_a_delivery_once() {
     ];
     let mut story = Vec::new();
     for (text, expected, state) in cases {
-        let sent = bench
-            .punctual
-            .publisher()
-            .publish("mail", text)
-            .via("post")
-            .await
-            .unwrap();
+        let sent = bench.punctual.publisher().publish("mail", text).via("post").await.unwrap();
         bench.advance(seconds(60)).await;
         story.extend(expected);
         assert_eq!(broker.story(), story, "{text}");
         if state == State::Dead {
-            assert_eq!(
-                bench.message(sent.id).await.dead,
-                Some(DeadReason::Discarded)
-            );
+            assert_eq!(bench.message(sent.id).await.dead, Some(DeadReason::Discarded));
         }
-        let last = history(&bench.storage, sent.id)
-            .await
-            .last()
-            .unwrap()
-            .clone();
+        let last = history(&bench.storage, sent.id).await.last().unwrap().clone();
         assert_eq!(last.attempt, 1, "a snooze spends no attempt");
     }
     assert_eq!((broker.waiting(), broker.unsettled()), (0, 0));
@@ -323,33 +238,19 @@ async fn something_unreadable_is_rejected_and_kept_for_people() {
     })
     .await;
     let publisher = bench.punctual.publisher();
-    let sent = publisher
-        .publish("mail", "x")
-        .after(seconds(9_999))
-        .await
-        .unwrap();
+    let sent = publisher.publish("mail", "x").after(seconds(9_999)).await.unwrap();
     let message = bench.message(sent.id).await.message;
     bench.punctual.admin().delete(sent.id).await.unwrap();
     broker.garble(message);
-    let misfit = publisher
-        .publish("mail", &[1, 2, 3])
-        .via("post")
-        .await
-        .unwrap();
+    let misfit = publisher.publish("mail", &[1, 2, 3]).via("post").await.unwrap();
     bench.rest().await;
     assert_eq!(broker.story(), ["reject poison", "reject poison"]);
     assert_eq!(log.len(), 0);
     for id in [sent.id, misfit.id] {
         let record = bench.message(id).await;
-        assert_eq!(
-            (record.state, record.dead),
-            (State::Dead, Some(DeadReason::Poison))
-        );
+        assert_eq!((record.state, record.dead), (State::Dead, Some(DeadReason::Poison)));
     }
-    assert_eq!(
-        bench.message(sent.id).await.error.as_deref(),
-        Some("not one of our envelopes")
-    );
+    assert_eq!(bench.message(sent.id).await.error.as_deref(), Some("not one of our envelopes"));
 }
 
 // The broker delivers before it confirms, and the handler fails before the relay has settled.
@@ -385,71 +286,39 @@ async fn a_failure_quicker_than_the_relay_is_not_lost() {
 // Decision 3.34.
 #[tokio::test]
 async fn history_is_kept_as_the_terms_say() {
-    for (recording, expected) in [
-        (Recording::All, 2),
-        (Recording::Failures, 1),
-        (Recording::None, 0),
-    ] {
-        let terms = Terms {
-            recording,
-            ..retrying(Retry::intervals([seconds(10)]))
-        };
+    for (recording, expected) in
+        [(Recording::All, 2), (Recording::Failures, 1), (Recording::None, 0)]
+    {
+        let terms = Terms { recording, ..retrying(Retry::intervals([seconds(10)])) };
         let (bench, broker) = post(PLAIN, |builder| {
             builder.handler_with("mail", terms, |_: String, context: Context| async move {
-                if context.attempt() == 1 {
-                    Err("once")
-                } else {
-                    Ok(())
-                }
+                if context.attempt() == 1 { Err("once") } else { Ok(()) }
             })
         })
         .await;
-        let sent = bench
-            .punctual
-            .publisher()
-            .publish("mail", "x")
-            .via("post")
-            .await
-            .unwrap();
+        let sent = bench.punctual.publisher().publish("mail", "x").via("post").await.unwrap();
         bench.advance(seconds(60)).await;
         assert_eq!(broker.story(), ["ack", "ack"]);
-        assert_eq!(
-            endings(&bench.storage, sent.id).await.len(),
-            expected,
-            "{recording:?}"
-        );
+        assert_eq!(endings(&bench.storage, sent.id).await.len(), expected, "{recording:?}");
     }
 }
 
 // A broker that counts would count a snooze as well.
 #[tokio::test]
 async fn a_snooze_spends_no_attempt_where_the_broker_counts() {
-    let capabilities = Capabilities {
-        requeue_delay: Delay::Any,
-        attempts: AttemptCount::Counted,
-        ..PLAIN
-    };
+    let capabilities =
+        Capabilities { requeue_delay: Delay::Any, attempts: AttemptCount::Counted, ..PLAIN };
     let log = Log::default();
     let told = log.clone();
     let (bench, broker) = post(capabilities, |builder| {
         builder.handler("mail", move |_: String, context: Context| {
             told.push(context.attempt().to_string());
             let third = told.len() == 3;
-            std::future::ready(if third {
-                Outcome::Done
-            } else {
-                Outcome::Snooze(seconds(5))
-            })
+            std::future::ready(if third { Outcome::Done } else { Outcome::Snooze(seconds(5)) })
         })
     })
     .await;
-    bench
-        .punctual
-        .publisher()
-        .publish("mail", "x")
-        .via("post")
-        .await
-        .unwrap();
+    bench.punctual.publisher().publish("mail", "x").via("post").await.unwrap();
     bench.advance(seconds(60)).await;
     assert_eq!(log.lines(), ["1", "1", "1"]);
     assert_eq!(broker.story(), ["ack", "ack", "ack"]);
@@ -463,34 +332,21 @@ async fn a_retry_goes_back_to_its_own_group() {
     let broker = Broker::with_groups(&world.0, PLAIN, groups);
     let retry = Retry::intervals([seconds(10)]);
     let office = Bench::start_in(world.clone(), |builder| {
-        let builder = builder
-            .transport("post", broker.clone())
-            .subscribe("post", "mail", "office");
+        let builder = builder.transport("post", broker.clone()).subscribe("post", "mail", "office");
         failing_with(&log, retry)(builder)
     })
     .await;
     let archived = Log::default();
     let _archive = Bench::start_in(world, |builder| {
-        let builder = builder
-            .transport("post", broker.clone())
-            .subscribe("post", "mail", "archive");
+        let builder =
+            builder.transport("post", broker.clone()).subscribe("post", "mail", "archive");
         builder.handler("mail", telling::<String>(&archived, |text, _| text.clone()))
     })
     .await;
-    office
-        .punctual
-        .publisher()
-        .publish("mail", "x")
-        .via("post")
-        .await
-        .unwrap();
+    office.punctual.publisher().publish("mail", "x").via("post").await.unwrap();
     office.advance(seconds(60)).await;
     assert_eq!(log.len(), 2);
-    assert_eq!(
-        archived.lines(),
-        ["x"],
-        "the archive had no reason to see it twice"
-    );
+    assert_eq!(archived.lines(), ["x"], "the archive had no reason to see it twice");
 }
 
 // Decision 3.9: each retry is measured by how far ahead the message was planned at first.
@@ -502,11 +358,7 @@ async fn proportional_retries_do_not_drift_while_a_message_is_kept() {
     let publish = bench.punctual.publisher().publish("mail", "x");
     publish.after(seconds(600)).via("post").await.unwrap();
     bench.advance(seconds(3_600)).await;
-    let minutes: Vec<String> = log
-        .lines()
-        .iter()
-        .map(|line| line[13..21].to_owned())
-        .collect();
+    let minutes: Vec<String> = log.lines().iter().map(|line| line[13..21].to_owned()).collect();
     assert_eq!(minutes, ["07:10:00", "07:11:00", "07:13:00", "07:16:00"]);
 }
 
@@ -515,19 +367,14 @@ async fn a_message_with_every_header_it_may_have_can_still_be_kept() {
     let log = Log::default();
     let (bench, broker) = post(PLAIN, failing_with(&log, Retry::intervals([seconds(10)]))).await;
     let publish = bench.punctual.publisher().publish("mail", "x").via("post");
-    let full = (0..punctual::model::HEADERS_MAX).fold(publish, |publish, index| {
-        publish.header(format!("h{index}"), "v")
-    });
+    let full = (0..punctual::model::HEADERS_MAX)
+        .fold(publish, |publish, index| publish.header(format!("h{index}"), "v"));
     let sent = full.await.unwrap();
     bench.advance(seconds(60)).await;
     assert_eq!(broker.story(), ["ack", "reject attempts spent"]);
     let letter = bench.message(sent.id).await;
     let headers = &letter.message.headers;
-    assert_eq!(
-        headers.len(),
-        punctual::model::HEADERS_MAX,
-        "and nothing of ours is left in it"
-    );
+    assert_eq!(headers.len(), punctual::model::HEADERS_MAX, "and nothing of ours is left in it");
 }
 
 /// Found by the simulation: a retry that was kept replaced another accepted message, because both had
@@ -537,7 +384,8 @@ async fn a_retry_that_is_kept_replaces_no_other_message() {
     let log = Log::default();
     let (bench, _broker) = post(PLAIN, failing_with(&log, Retry::intervals([seconds(60)]))).await;
     let publisher = bench.punctual.publisher();
-    let publish = |wait| publisher.publish("mail", "x").via("post").unique("one").after(seconds(wait));
+    let publish =
+        |wait| publisher.publish("mail", "x").via("post").unique("one").after(seconds(wait));
     // The second is accepted while the first is with the broker and waits when the first comes back.
     publish(0).await.unwrap();
     let second = publish(3_600).await.unwrap();

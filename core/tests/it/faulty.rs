@@ -33,11 +33,7 @@ pub(crate) const EVERYTHING: [&str; 17] = [
 
 impl Faulty {
     pub(crate) fn over(inner: &Arc<MemoryStorage>) -> Arc<Self> {
-        Arc::new(Self {
-            inner: inner.clone(),
-            shut: Mutex::default(),
-            calls: Mutex::default(),
-        })
+        Arc::new(Self { inner: inner.clone(), shut: Mutex::default(), calls: Mutex::default() })
     }
 
     /// These calls fail from now on.

@@ -33,17 +33,10 @@ async fn a_panic_is_a_failed_attempt_and_nothing_more() {
     })
     .await;
     let publisher = bench.punctual.publisher();
-    for (topic, said) in [
-        ("sync", "before its future"),
-        ("async", "inside its future"),
-    ] {
+    for (topic, said) in [("sync", "before its future"), ("async", "inside its future")] {
         let sent = publisher.publish(topic, &()).await.unwrap();
         bench.advance(seconds(60)).await;
-        assert_eq!(
-            endings(&bench.storage, sent.id).await,
-            [Ending::Panicked; 2],
-            "{topic}"
-        );
+        assert_eq!(endings(&bench.storage, sent.id).await, [Ending::Panicked; 2], "{topic}");
         let record = bench.message(sent.id).await;
         assert_eq!(record.state, State::Dead);
         let error = format!("the handler panicked: it blew up {said}");
@@ -114,10 +107,7 @@ async fn one_that_blocks_its_thread_does_not_stop_the_others() {
     }
     eventually("the others ran", || log.len() == 11).await;
     open.send(()).unwrap();
-    eventually("it went on", || {
-        log.lines().contains(&"unblocked".to_owned())
-    })
-    .await;
+    eventually("it went on", || log.lines().contains(&"unblocked".to_owned())).await;
     assert_eq!(bench.punctual.shutdown().await.abandoned, 0);
 }
 
@@ -156,10 +146,7 @@ async fn a_payload_type_that_panics_while_it_is_read_is_a_failed_attempt() {
 async fn a_body_that_cannot_be_read_is_dead_at_once() {
     let log = Log::default();
     let bench = Bench::start(|builder| {
-        builder.handler(
-            "count",
-            telling::<u32>(&log, |number, _| number.to_string()),
-        )
+        builder.handler("count", telling::<u32>(&log, |number, _| number.to_string()))
     })
     .await;
     let publisher = bench.punctual.publisher();
@@ -173,20 +160,11 @@ async fn a_body_that_cannot_be_read_is_dead_at_once() {
         let sent = publisher.publish_body("count", body).await.unwrap();
         bench.rest().await;
         let record = bench.message(sent.id).await;
-        assert_eq!(
-            (record.state, record.dead),
-            (State::Dead, Some(DeadReason::Poison))
-        );
+        assert_eq!((record.state, record.dead), (State::Dead, Some(DeadReason::Poison)));
         let history = history(&bench.storage, sent.id).await;
         assert_eq!(history.len(), 1);
         assert_eq!(history[0].ending, Ending::Poison);
-        assert!(
-            history[0]
-                .note
-                .as_deref()
-                .unwrap()
-                .contains("does not read as u32")
-        );
+        assert!(history[0].note.as_deref().unwrap().contains("does not read as u32"));
     }
     assert_eq!(log.len(), 0, "it was never called");
     publisher.publish("count", &7).await.unwrap();
@@ -197,19 +175,12 @@ async fn a_body_that_cannot_be_read_is_dead_at_once() {
 #[tokio::test]
 async fn an_error_without_an_end_is_cut_off() {
     let bench = Bench::start(|builder| {
-        builder.handler_with(
-            "chatty",
-            retrying(Retry::none()),
-            |(): (), _: Context| async { Err::<(), _>("no ".repeat(100_000)) },
-        )
+        builder.handler_with("chatty", retrying(Retry::none()), |(): (), _: Context| async {
+            Err::<(), _>("no ".repeat(100_000))
+        })
     })
     .await;
-    let sent = bench
-        .punctual
-        .publisher()
-        .publish("chatty", &())
-        .await
-        .unwrap();
+    let sent = bench.punctual.publisher().publish("chatty", &()).await.unwrap();
     bench.rest().await;
     let record = bench.message(sent.id).await;
     assert!(record.error.as_ref().unwrap().len() <= punctual::policy::NOTE_LENGTH_MAX);

@@ -34,27 +34,12 @@ async fn a_purge_keeps_what_is_exactly_as_old_and_what_runs() {
         punctual::storage::Pruned::default()
     );
     let pruned = admin.purge(seconds(3_600), 100, false).await.unwrap();
-    assert_eq!(
-        (pruned.messages, pruned.executions),
-        (1, 2),
-        "the mail, and the history of both"
-    );
+    assert_eq!((pruned.messages, pruned.executions), (1, 2), "the mail, and the history of both");
     assert_eq!(admin.message(old.id).await.unwrap(), None);
     assert_eq!(bench.message(new.id).await.state, State::Done);
     assert_eq!(bench.message(running.id).await.state, State::Running);
-    assert_eq!(
-        bench.message(dead.id).await.state,
-        State::Dead,
-        "dead letters wait for people"
-    );
-    assert_eq!(
-        admin
-            .purge(seconds(3_600), 100, true)
-            .await
-            .unwrap()
-            .messages,
-        1
-    );
+    assert_eq!(bench.message(dead.id).await.state, State::Dead, "dead letters wait for people");
+    assert_eq!(admin.purge(seconds(3_600), 100, true).await.unwrap().messages, 1);
     assert_eq!(admin.message(dead.id).await.unwrap(), None);
 }
 
@@ -65,25 +50,14 @@ async fn retention_prunes_by_itself_only_where_it_was_asked_for() {
         let bench = Bench::start(|builder| {
             builder
                 .options(|options| options.retention = retention)
-                .handler(
-                    "mail",
-                    telling::<()>(&Log::default(), |(), _| String::new()),
-                )
+                .handler("mail", telling::<()>(&Log::default(), |(), _| String::new()))
         })
         .await;
-        bench
-            .punctual
-            .publisher()
-            .publish("mail", &())
-            .await
-            .unwrap();
+        bench.punctual.publisher().publish("mail", &()).await.unwrap();
         bench.advance(seconds(2 * 3_600)).await;
         let kept = executions(&bench.storage, ExecutionFilter::default()).await;
         assert_eq!(kept.len(), left, "{retention:?}");
-        assert_eq!(
-            bench.punctual.events().count("history.pruned"),
-            u64::from(retention.is_some())
-        );
+        assert_eq!(bench.punctual.events().count("history.pruned"), u64::from(retention.is_some()));
     }
 }
 
@@ -101,45 +75,25 @@ async fn looking_changes_nothing() {
     .await;
     let publisher = bench.punctual.publisher();
     let running = publisher.publish("stuck", &()).await.unwrap();
-    let later = publisher
-        .publish("stuck", &())
-        .after(seconds(600))
-        .await
-        .unwrap();
+    let later = publisher.publish("stuck", &()).after(seconds(600)).await.unwrap();
     bench.rest().await;
     // Both leases are over, so there is something that looking must not repair.
     bench.clock.advance(seconds(301));
-    let before = (
-        bench.message(running.id).await,
-        bench.message(later.id).await,
-    );
+    let before = (bench.message(running.id).await, bench.message(later.id).await);
     let job = bench.punctual.admin().job("hourly").await.unwrap();
     let admin = bench.punctual.admin();
     let counts = admin.counts().await.unwrap();
     assert_eq!((counts.stale, counts.total(State::Running)), (1, 1));
     for _ in 0..3 {
         assert_eq!(admin.counts().await.unwrap(), counts);
-        admin
-            .messages(MessageFilter::default(), Page::first(10))
-            .await
-            .unwrap();
-        admin
-            .executions(ExecutionFilter::default(), Page::first(10))
-            .await
-            .unwrap();
+        admin.messages(MessageFilter::default(), Page::first(10)).await.unwrap();
+        admin.executions(ExecutionFilter::default(), Page::first(10)).await.unwrap();
         admin.dead_letters(Page::first(10)).await.unwrap();
         admin.jobs().await.unwrap();
         bench.storage.jobs(JobFilter::default()).await.unwrap();
-        bench
-            .storage
-            .throughput(instant("2026-03-02T00:00:00Z"), seconds(60))
-            .await
-            .unwrap();
+        bench.storage.throughput(instant("2026-03-02T00:00:00Z"), seconds(60)).await.unwrap();
     }
-    let after = (
-        bench.message(running.id).await,
-        bench.message(later.id).await,
-    );
+    let after = (bench.message(running.id).await, bench.message(later.id).await);
     assert_eq!(after, before);
     assert_eq!(admin.job("hourly").await.unwrap(), job);
 }

@@ -12,11 +12,7 @@ use crate::harness::{Bench, Log, seconds, world};
 
 /// A process that was killed: its services end, it says nothing to anybody.
 fn kill(bench: Bench) -> (Arc<ManualClock>, Arc<MemoryStorage>) {
-    let Bench {
-        clock,
-        storage,
-        punctual,
-    } = bench;
+    let Bench { clock, storage, punctual } = bench;
     drop(punctual);
     (clock, storage)
 }
@@ -34,12 +30,7 @@ async fn a_job_much_longer_than_its_lease_runs_once() {
         short_lease(builder).handler("long", waiting::<()>(&log, &gate))
     })
     .await;
-    let sent = first
-        .punctual
-        .publisher()
-        .publish("long", &())
-        .await
-        .unwrap();
+    let sent = first.punctual.publisher().publish("long", &()).await.unwrap();
     first.rest().await;
     let _second = Bench::start_in(world, |builder| {
         short_lease(builder).handler("long", waiting::<()>(&log, &gate))
@@ -73,12 +64,7 @@ async fn the_handler_sees_its_lease_move_ahead() {
         })
     })
     .await;
-    bench
-        .punctual
-        .publisher()
-        .publish("long", &())
-        .await
-        .unwrap();
+    bench.punctual.publisher().publish("long", &()).await.unwrap();
     bench.advance(seconds(45)).await;
     gate.open(1);
     bench.rest().await;
@@ -105,12 +91,7 @@ async fn without_renewal_the_handler_is_told_and_its_late_result_is_refused() {
         )
     })
     .await;
-    let sent = cut_off
-        .punctual
-        .publisher()
-        .publish("long", &())
-        .await
-        .unwrap();
+    let sent = cut_off.punctual.publisher().publish("long", &()).await.unwrap();
     cut_off.rest().await;
     faulty.fail(&["extend", "beat", "time"]);
     cut_off.advance(seconds(59)).await;
@@ -124,11 +105,7 @@ async fn without_renewal_the_handler_is_told_and_its_late_result_is_refused() {
     assert!(cut_off.punctual.events().count("lease.lost") >= 1);
     let history = history(&cut_off.storage, sent.id).await;
     let endings: Vec<Ending> = history.iter().map(|execution| execution.ending).collect();
-    assert_eq!(
-        endings,
-        [Ending::Lost, Ending::Succeeded],
-        "it wrote nothing any more"
-    );
+    assert_eq!(endings, [Ending::Lost, Ending::Succeeded], "it wrote nothing any more");
     assert_eq!(history[1].process, Some(other.punctual.process_id()));
 }
 
@@ -137,39 +114,24 @@ async fn a_result_that_comes_after_the_lease_was_taken_over_changes_nothing() {
     let world = world();
     let (faulty, log, gate) = (Faulty::over(&world.1), Log::default(), Gate::shut());
     let paused = Bench::start_in(world.clone(), |builder| {
-        short_lease(builder)
-            .storage(faulty.clone())
-            .handler("long", waiting::<()>(&log, &gate))
+        short_lease(builder).storage(faulty.clone()).handler("long", waiting::<()>(&log, &gate))
     })
     .await;
-    let sent = paused
-        .punctual
-        .publisher()
-        .publish("long", &())
-        .await
-        .unwrap();
+    let sent = paused.punctual.publisher().publish("long", &()).await.unwrap();
     paused.rest().await;
     // The process hangs as a whole while its lease runs out, and finishes before it looks again.
     faulty.fail(&["extend", "beat"]);
     let other_log = Log::default();
-    let other = Bench::start_in(world, |builder| {
-        builder.handler("long", stuck::<()>(&other_log))
-    })
-    .await;
-    paused
-        .clock
-        .set(paused.clock.now() + punctual::jiff::SignedDuration::from_secs(61));
+    let other =
+        Bench::start_in(world, |builder| builder.handler("long", stuck::<()>(&other_log))).await;
+    paused.clock.set(paused.clock.now() + punctual::jiff::SignedDuration::from_secs(61));
     gate.open(1);
     other.advance(seconds(60)).await;
     assert_eq!(other_log.len(), 1, "the other process has it");
     let record = paused.message(sent.id).await;
     assert_eq!(record.state, State::Running);
     assert_eq!(record.lease.unwrap().owner, other.punctual.process_id());
-    assert!(
-        !endings(&paused.storage, sent.id)
-            .await
-            .contains(&Ending::Succeeded)
-    );
+    assert!(!endings(&paused.storage, sent.id).await.contains(&Ending::Succeeded));
 }
 
 // spec: H-3, H-5, H-7, H-77, T-25
@@ -177,12 +139,7 @@ async fn a_result_that_comes_after_the_lease_was_taken_over_changes_nothing() {
 async fn the_work_of_a_killed_process_is_rescued_after_its_beats_stop() {
     let log = Log::default();
     let killed = Bench::start(|builder| builder.handler("work", stuck::<()>(&log))).await;
-    let sent = killed
-        .punctual
-        .publisher()
-        .publish("work", &())
-        .await
-        .unwrap();
+    let sent = killed.punctual.publisher().publish("work", &()).await.unwrap();
     killed.advance(seconds(60)).await;
     let world = kill(killed);
     let killed_at = world.0.now();
@@ -192,19 +149,12 @@ async fn the_work_of_a_killed_process_is_rescued_after_its_beats_stop() {
     other.advance(seconds(20)).await;
     assert_eq!(log.len(), 1, "three beats must be missing first");
     other.advance(seconds(45)).await;
-    assert_eq!(
-        log.lines()[1..],
-        ["attempt 1"],
-        "long before the lease of five minutes is over"
-    );
+    assert_eq!(log.lines()[1..], ["attempt 1"], "long before the lease of five minutes is over");
     let history = history(&other.storage, sent.id).await;
     let endings: Vec<Ending> = history.iter().map(|execution| execution.ending).collect();
     assert_eq!(endings, [Ending::Lost, Ending::Succeeded]);
     assert!(history[0].ended_at > killed_at);
-    assert_eq!(
-        history[0].note.as_deref(),
-        Some("its process was lost (crash 1)")
-    );
+    assert_eq!(history[0].note.as_deref(), Some("its process was lost (crash 1)"));
     let mut counts = Vec::new();
     while let Ok(event) = events.try_recv() {
         if let Event::LeasesRescued { count } = *event {
@@ -225,12 +175,7 @@ async fn a_rescuer_that_finds_nothing_says_nothing() {
             .handler("work", telling::<()>(&log, |(), _| "done".to_owned()))
     })
     .await;
-    bench
-        .punctual
-        .publisher()
-        .publish("work", &())
-        .await
-        .unwrap();
+    bench.punctual.publisher().publish("work", &()).await.unwrap();
     bench.advance(seconds(600)).await;
     assert!(faulty.calls("reclaim") >= 20, "it looked");
     assert_eq!(bench.punctual.events().count("leases.rescued"), 0);
@@ -258,10 +203,7 @@ async fn the_rescuer_looks_every_rescue_interval_not_at_every_poll() {
 #[tokio::test]
 async fn a_message_that_keeps_killing_its_process_ends_as_a_dead_letter() {
     let log = Log::default();
-    let terms = Terms {
-        crashes_max: 2,
-        ..retrying(Retry::intervals([seconds(1)]))
-    };
+    let terms = Terms { crashes_max: 2, ..retrying(Retry::intervals([seconds(1)])) };
     let mut world = world();
     let mut sent = None;
     for _ in 0..8 {
@@ -270,24 +212,13 @@ async fn a_message_that_keeps_killing_its_process_ends_as_a_dead_letter() {
         })
         .await;
         if sent.is_none() {
-            sent = Some(
-                bench
-                    .punctual
-                    .publisher()
-                    .publish("fatal", &())
-                    .await
-                    .unwrap()
-                    .id,
-            );
+            sent = Some(bench.punctual.publisher().publish("fatal", &()).await.unwrap().id);
         }
         bench.advance(seconds(61)).await;
         world = kill(bench);
     }
     let record = world.1.message(sent.unwrap()).await.unwrap().unwrap();
-    assert_eq!(
-        (record.state, record.dead),
-        (State::Dead, Some(DeadReason::CrashLoop))
-    );
+    assert_eq!((record.state, record.dead), (State::Dead, Some(DeadReason::CrashLoop)));
     // Two crashes are forgiven; then each one spends an attempt, of which there are two.
     assert_eq!(endings(&world.1, sent.unwrap()).await, [Ending::Lost; 4]);
     assert_eq!(log.len(), 4);
@@ -309,18 +240,11 @@ async fn a_storage_error_in_one_pass_ends_no_loop() {
     })
     .await;
     let publisher = bench.punctual.publisher();
-    publisher
-        .publish("work", &())
-        .after(seconds(30))
-        .await
-        .unwrap();
+    publisher.publish("work", &()).after(seconds(30)).await.unwrap();
     faulty.fail(&["claim", "due_jobs", "reclaim", "beat", "extend", "next_due"]);
     bench.advance(seconds(45)).await;
     assert_eq!(log.len(), 0);
-    assert!(
-        bench.punctual.events().count("service.failed") >= 4,
-        "each of them said so"
-    );
+    assert!(bench.punctual.events().count("service.failed") >= 4, "each of them said so");
     faulty.heal();
     bench.advance(seconds(60)).await;
     assert_eq!(log.lines(), ["done", "2026-03-02T07:01:00Z"]);
@@ -340,12 +264,7 @@ async fn a_result_is_stored_when_the_storage_comes_back() {
     })
     .await;
     faulty.fail(&["settle"]);
-    let sent = bench
-        .punctual
-        .publisher()
-        .publish("work", &())
-        .await
-        .unwrap();
+    let sent = bench.punctual.publisher().publish("work", &()).await.unwrap();
     bench.advance(seconds(20)).await;
     assert_eq!(bench.message(sent.id).await.state, State::Running);
     faulty.heal();
@@ -360,10 +279,7 @@ async fn two_processes_with_the_same_configuration_are_two_owners() {
     let world = world();
     let start = || {
         Bench::start_in(world.clone(), |builder| {
-            builder
-                .app("shop")
-                .queue("default", 1)
-                .handler("work", stuck::<()>(&log))
+            builder.app("shop").queue("default", 1).handler("work", stuck::<()>(&log))
         })
     };
     let (first, second) = (start().await, start().await);
@@ -393,21 +309,14 @@ async fn a_claim_that_never_started_costs_no_attempt() {
         builder.options(|options| options.handling = false)
     })
     .await;
-    let sent = bench
-        .punctual
-        .publisher()
-        .publish("work", &())
-        .await
-        .unwrap();
+    let sent = bench.punctual.publisher().publish("work", &()).await.unwrap();
     let claim = punctual::storage::Claim {
         queue: punctual::model::Queue::default(),
         owner: punctual::model::ProcessId::from_uuid(punctual::uuid::Uuid::from_u128(7)),
         limit: 1,
         until: clock.now() + punctual::jiff::SignedDuration::from_secs(60),
     };
-    let claimed = punctual::Storage::claim(&*storage, claim, clock.now())
-        .await
-        .unwrap();
+    let claimed = punctual::Storage::claim(&*storage, claim, clock.now()).await.unwrap();
     assert_eq!(claimed.len(), 1);
     let done = telling::<()>(&log, |(), context| format!("attempt {}", context.attempt()));
     let worker = Bench::start_in((clock, storage), |builder| {
@@ -417,10 +326,6 @@ async fn a_claim_that_never_started_costs_no_attempt() {
     worker.advance(seconds(120)).await;
     assert_eq!(log.lines(), ["attempt 1"]);
     assert_eq!(worker.message(sent.id).await.state, State::Done);
-    let all = worker
-        .storage
-        .executions(ExecutionFilter::default(), Page::first(9))
-        .await
-        .unwrap();
+    let all = worker.storage.executions(ExecutionFilter::default(), Page::first(9)).await.unwrap();
     assert_eq!(all.rows.len(), 2);
 }

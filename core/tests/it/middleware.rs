@@ -40,23 +40,12 @@ async fn the_first_one_given_is_outermost() {
     let log = Log::default();
     let bench = Bench::start(|builder| {
         builder
-            .middleware(Telling {
-                name: "outer",
-                log: log.clone(),
-            })
-            .middleware(Telling {
-                name: "inner",
-                log: log.clone(),
-            })
+            .middleware(Telling { name: "outer", log: log.clone() })
+            .middleware(Telling { name: "inner", log: log.clone() })
             .handler("mail", telling::<()>(&log, |(), _| "handler".to_owned()))
     })
     .await;
-    bench
-        .punctual
-        .publisher()
-        .publish("mail", &())
-        .await
-        .unwrap();
+    bench.punctual.publisher().publish("mail", &()).await.unwrap();
     bench.rest().await;
     assert_eq!(
         log.lines(),
@@ -79,32 +68,17 @@ async fn the_first_one_given_is_outermost() {
 async fn scheduled_runs_pass_it_too() {
     let log = Log::default();
     let bench = Bench::start(|builder| {
-        builder
-            .middleware(Telling {
-                name: "it",
-                log: log.clone(),
-            })
-            .job(
-                Job::cron("hourly", "0 * * * *"),
-                telling::<Occurrence>(&log, |_, _| "ran".to_owned()),
-            )
+        builder.middleware(Telling { name: "it", log: log.clone() }).job(
+            Job::cron("hourly", "0 * * * *"),
+            telling::<Occurrence>(&log, |_, _| "ran".to_owned()),
+        )
     })
     .await;
     bench.advance(seconds(3_600)).await;
     assert_eq!(log.lines(), ["it handles", "ran", "it handled"]);
-    bench
-        .punctual
-        .jobs()
-        .once("hourly")
-        .payload(&serde_json::Value::Null)
-        .await
-        .unwrap();
+    bench.punctual.jobs().once("hourly").payload(&serde_json::Value::Null).await.unwrap();
     bench.rest().await;
-    assert_eq!(
-        log.lines()[3..5],
-        ["it publishes", "it published"],
-        "and so does planning"
-    );
+    assert_eq!(log.lines()[3..5], ["it publishes", "it published"], "and so does planning");
 }
 
 /// Refuses what has no tenant, and stamps what has.
@@ -127,9 +101,7 @@ async fn a_publish_may_be_refused_or_changed() {
     let bench = Bench::start(|builder| {
         builder.middleware(Tenants).handler(
             "mail",
-            telling::<()>(&log, |(), context| {
-                format!("{:?}", context.headers().get("stamped"))
-            }),
+            telling::<()>(&log, |(), context| format!("{:?}", context.headers().get("stamped"))),
         )
     })
     .await;
@@ -138,17 +110,10 @@ async fn a_publish_may_be_refused_or_changed() {
     assert_eq!(error.kind(), ErrorKind::Invalid);
     let tenant = publisher.publish("mail", &()).header("tenant", "a");
     let many = vec![publisher.publish("mail", &()), tenant];
-    assert!(
-        publisher.publish_all(many).await.is_err(),
-        "also among many"
-    );
+    assert!(publisher.publish_all(many).await.is_err(), "also among many");
     bench.rest().await;
     assert_eq!(log.len(), 0);
-    publisher
-        .publish("mail", &())
-        .header("tenant", "b")
-        .await
-        .unwrap();
+    publisher.publish("mail", &()).header("tenant", "b").await.unwrap();
     bench.rest().await;
     assert_eq!(log.lines(), ["Some(\"yes\")"]);
 }
@@ -166,18 +131,9 @@ impl Middleware for Swallowing {
 #[tokio::test]
 async fn a_publish_that_is_swallowed_is_not_a_success() {
     let bench = Bench::start(|builder| builder.middleware(Swallowing)).await;
-    let error = bench
-        .punctual
-        .publisher()
-        .publish("mail", &())
-        .await
-        .unwrap_err();
+    let error = bench.punctual.publisher().publish("mail", &()).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Conflict);
-    let stored = bench
-        .storage
-        .messages(MessageFilter::default(), Page::first(9))
-        .await
-        .unwrap();
+    let stored = bench.storage.messages(MessageFilter::default(), Page::first(9)).await.unwrap();
     assert!(stored.rows.is_empty());
 }
 
@@ -215,18 +171,10 @@ async fn an_attempt_may_be_answered_without_the_handler() {
         ("pass", State::Done, Ending::Succeeded),
     ];
     for (answer, state, ending) in cases {
-        let sent = publisher
-            .publish("mail", &())
-            .header("answer", answer)
-            .await
-            .unwrap();
+        let sent = publisher.publish("mail", &()).header("answer", answer).await.unwrap();
         bench.rest().await;
         assert_eq!(bench.message(sent.id).await.state, state, "{answer}");
         assert_eq!(endings(&bench.storage, sent.id).await, [ending], "{answer}");
     }
-    assert_eq!(
-        log.lines(),
-        ["handler"],
-        "it was called for the last one only"
-    );
+    assert_eq!(log.lines(), ["handler"], "it was called for the last one only");
 }

@@ -43,10 +43,7 @@ fn line(occurrence: &Occurrence, context: &punctual::Context) -> String {
 #[tokio::test]
 async fn fire_now_runs_once_in_the_name_of_the_oldest() {
     let (bench, log) = away_until("10:05:00", || Job::cron("hourly", "0 * * * *")).await;
-    assert_eq!(
-        log.lines(),
-        ["08:00 at 10:05: 0 of 3 from 08:00 late 7500s"]
-    );
+    assert_eq!(log.lines(), ["08:00 at 10:05: 0 of 3 from 08:00 late 7500s"]);
     bench.advance(seconds(3_600)).await;
     assert_eq!(log.lines()[1..], ["11:00 at 11:00"]);
 }
@@ -70,10 +67,8 @@ async fn skip_to_next_runs_nothing_and_leaves_an_answer_for_each() {
     let (bench, log) = away_until("10:05:00", job).await;
     assert_eq!(log.len(), 0);
     let skipped = executions(&bench.storage, ExecutionFilter::default()).await;
-    let mut answers: Vec<_> = skipped
-        .iter()
-        .map(|run| (run.nominal.unwrap(), run.ending))
-        .collect();
+    let mut answers: Vec<_> =
+        skipped.iter().map(|run| (run.nominal.unwrap(), run.ending)).collect();
     answers.sort_by_key(|(nominal, _)| *nominal);
     let expected = ["08:00", "09:00", "10:00"].map(|hour| {
         let nominal = instant(&format!("2026-03-02T{hour}:00Z"));
@@ -103,17 +98,10 @@ async fn fire_all_runs_each_in_its_order_and_is_capped() {
             "13:00 at 13:05: 2 of 6 from 13:00 late 300s",
         ]
     );
-    let dropped = ExecutionFilter {
-        endings: vec!["skipped"],
-        ..ExecutionFilter::default()
-    };
+    let dropped = ExecutionFilter { endings: vec!["skipped"], ..ExecutionFilter::default() };
     let dropped = executions(&bench.storage, dropped).await;
     assert_eq!(dropped.len(), 3);
-    assert!(
-        dropped
-            .iter()
-            .all(|run| run.ending == Ending::Skipped(SkipReason::CatchUpLimit))
-    );
+    assert!(dropped.iter().all(|run| run.ending == Ending::Skipped(SkipReason::CatchUpLimit)));
 }
 
 // spec: M-16
@@ -137,10 +125,9 @@ async fn a_restart_in_the_middle_of_fire_all_repeats_nothing() {
     let mut world = (first.clock.clone(), first.storage.clone());
     world.0.set(instant("2026-03-02T13:05:00Z"));
     for _ in 0..6 {
-        let bench = Bench::start_in(world, |builder| {
-            builder.queue("default", 1).job(job(), handler())
-        })
-        .await;
+        let bench =
+            Bench::start_in(world, |builder| builder.queue("default", 1).job(job(), handler()))
+                .await;
         gate.open(1);
         bench.rest().await;
         stop_within(&bench, seconds(60)).await;
@@ -150,11 +137,7 @@ async fn a_restart_in_the_middle_of_fire_all_repeats_nothing() {
     let mut runs = log.lines();
     assert_eq!(runs[0], "08");
     runs.sort();
-    assert_eq!(
-        runs,
-        ["08", "09", "10", "11", "12", "13"],
-        "each once, none lost"
-    );
+    assert_eq!(runs, ["08", "09", "10", "11", "12", "13"], "each once, none lost");
 }
 
 // spec: H-40, H-44, M-4, M-11, M-20
@@ -193,22 +176,12 @@ async fn a_misfire_is_noticed_at_any_time_not_only_at_the_start() {
     assert_eq!(log.len(), 0);
     let mut told = None;
     while let Ok(event) = events.try_recv() {
-        if let Event::JobMisfired {
-            missed,
-            policy,
-            threshold,
-            cursor,
-            ..
-        } = *event
-        {
+        if let Event::JobMisfired { missed, policy, threshold, cursor, .. } = *event {
             told = Some((missed, policy, threshold, cursor));
         }
     }
     let next = Some(instant("2026-03-02T10:00:00Z"));
-    assert_eq!(
-        told,
-        Some((2, MisfirePolicy::SkipToNext, seconds(300), next))
-    );
+    assert_eq!(told, Some((2, MisfirePolicy::SkipToNext, seconds(300), next)));
 }
 
 // spec: H-39, H-42
@@ -264,23 +237,8 @@ async fn a_year_of_missed_seconds_is_decided_in_one_bounded_step() {
     let record = back.punctual.admin().job("secondly").await.unwrap();
     assert!(record.cursor > Some(back.clock.now()));
     // One for all that was missed. Those of the last five minutes are merely late, and overlap it.
-    let fired = back
-        .storage
-        .messages(MessageFilter::default(), Page::first(1_000))
-        .await
-        .unwrap();
+    let fired = back.storage.messages(MessageFilter::default(), Page::first(1_000)).await.unwrap();
     assert_eq!(fired.rows.len(), 1);
-    let facts = fired.rows[0]
-        .message
-        .occurrence
-        .as_ref()
-        .unwrap()
-        .misfire
-        .clone()
-        .unwrap();
-    assert_eq!(
-        (facts.missed_count, facts.missed_more),
-        (10_000, true),
-        "counted up to a bound"
-    );
+    let facts = fired.rows[0].message.occurrence.as_ref().unwrap().misfire.clone().unwrap();
+    assert_eq!((facts.missed_count, facts.missed_more), (10_000, true), "counted up to a bound");
 }

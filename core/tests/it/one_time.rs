@@ -12,13 +12,7 @@ use crate::acting::{Gate, endings, failing, leap, telling, waiting};
 use crate::harness::{Bench, Log, instant, seconds, world};
 
 async fn stored(bench: &Bench) -> usize {
-    bench
-        .storage
-        .messages(MessageFilter::default(), Page::first(99))
-        .await
-        .unwrap()
-        .rows
-        .len()
+    bench.storage.messages(MessageFilter::default(), Page::first(99)).await.unwrap().rows.len()
 }
 
 fn reminding(log: &Log) -> impl FnOnce(Builder) -> Builder + use<'_> {
@@ -41,20 +35,11 @@ async fn a_one_time_job_runs_at_its_instant_and_never_again() {
     let bench = Bench::start(reminding(&log)).await;
     let jobs = bench.punctual.jobs();
     let at = instant("2026-03-02T08:00:00Z");
-    let first = jobs
-        .once("remind")
-        .at(at)
-        .key("order-7")
-        .payload("pay")
-        .await
-        .unwrap();
+    let first = jobs.once("remind").at(at).key("order-7").payload("pay").await.unwrap();
     jobs.once("remind").after(seconds(7_200)).await.unwrap();
     let record = bench.message(first.id).await;
     assert_eq!((record.state, record.attempt), (State::Pending, 0));
-    assert_eq!(
-        (record.due_at, record.message.source),
-        (at, Source::Deferred)
-    );
+    assert_eq!((record.due_at, record.message.source), (at, Source::Deferred));
     bench.advance(seconds(3_599)).await;
     assert_eq!(log.len(), 0);
     bench.advance(seconds(4 * 3_600)).await;
@@ -66,12 +51,7 @@ async fn a_one_time_job_runs_at_its_instant_and_never_again() {
         ]
     );
     assert_eq!(bench.message(first.id).await.state, State::Done);
-    let history = bench
-        .punctual
-        .admin()
-        .history("remind", Page::first(9))
-        .await
-        .unwrap();
+    let history = bench.punctual.admin().history("remind", Page::first(9)).await.unwrap();
     assert_eq!(history.rows.len(), 2, "listed as runs of the job");
 }
 
@@ -82,24 +62,13 @@ async fn an_instant_in_the_past_is_refused_and_nothing_is_stored() {
     let log = Log::default();
     let bench = Bench::start(reminding(&log)).await;
     let jobs = bench.punctual.jobs();
-    let error = jobs
-        .once("remind")
-        .at(instant("2026-03-02T06:59:58.999Z"))
-        .await
-        .unwrap_err();
+    let error = jobs.once("remind").at(instant("2026-03-02T06:59:58.999Z")).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Invalid);
     assert!(error.to_string().contains("in the past"), "{error}");
     assert_eq!(stored(&bench).await, 0);
     // A second is forgiven to clocks that differ a little.
-    jobs.once("remind")
-        .at(instant("2026-03-02T06:59:59Z"))
-        .await
-        .unwrap();
-    jobs.once("remind")
-        .at(instant("2020-01-01T00:00:00Z"))
-        .allow_past()
-        .await
-        .unwrap();
+    jobs.once("remind").at(instant("2026-03-02T06:59:59Z")).await.unwrap();
+    jobs.once("remind").at(instant("2020-01-01T00:00:00Z")).allow_past().await.unwrap();
     bench.rest().await;
     assert_eq!(log.len(), 2);
 }
@@ -113,13 +82,7 @@ async fn the_process_that_plans_need_not_have_the_handler() {
         builder.options(|options| options.handling = false)
     })
     .await;
-    planner
-        .punctual
-        .jobs()
-        .once("remind")
-        .after(seconds(60))
-        .await
-        .unwrap();
+    planner.punctual.jobs().once("remind").after(seconds(60)).await.unwrap();
     let worker = Bench::start_in(world, reminding(&log)).await;
     worker.advance(seconds(60)).await;
     assert_eq!(log.len(), 1);
@@ -130,22 +93,12 @@ async fn the_process_that_plans_need_not_have_the_handler() {
 async fn it_survives_a_restart() {
     let log = Log::default();
     let first = Bench::start(reminding(&log)).await;
-    first
-        .punctual
-        .jobs()
-        .once("remind")
-        .after(seconds(3_600))
-        .key("order-7")
-        .await
-        .unwrap();
+    first.punctual.jobs().once("remind").after(seconds(3_600)).key("order-7").await.unwrap();
     first.punctual.shutdown().await;
     let world = (first.clock.clone(), first.storage.clone());
     world.0.set(instant("2026-03-05T00:00:00Z"));
     let _second = Bench::start_in(world, reminding(&log)).await;
-    assert_eq!(
-        log.lines(),
-        ["no payload about order-7 at 2026-03-05T00:00:00Z"]
-    );
+    assert_eq!(log.lines(), ["no payload about order-7 at 2026-03-05T00:00:00Z"]);
 }
 
 // Decision 3.30: a pending one about the same is a conflict, unless it is to be replaced.
@@ -155,46 +108,19 @@ async fn a_second_one_about_the_same_is_a_conflict_or_a_replacement() {
     let log = Log::default();
     let bench = Bench::start(reminding(&log)).await;
     let jobs = bench.punctual.jobs();
-    let first = jobs
-        .once("remind")
-        .after(seconds(60))
-        .key("order-7")
-        .payload("first")
-        .await
-        .unwrap();
-    let error = jobs
-        .once("remind")
-        .after(seconds(90))
-        .key("order-7")
-        .await
-        .unwrap_err();
+    let first =
+        jobs.once("remind").after(seconds(60)).key("order-7").payload("first").await.unwrap();
+    let error = jobs.once("remind").after(seconds(90)).key("order-7").await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Conflict);
     assert!(error.to_string().contains(&first.id.to_string()), "{error}");
-    jobs.once("remind")
-        .after(seconds(90))
-        .key("order-8")
-        .payload("other")
-        .await
-        .unwrap();
-    let replacing = jobs
-        .once("remind")
-        .after(seconds(120))
-        .key("order-7")
-        .payload("second")
-        .replace();
+    jobs.once("remind").after(seconds(90)).key("order-8").payload("other").await.unwrap();
+    let replacing =
+        jobs.once("remind").after(seconds(120)).key("order-7").payload("second").replace();
     replacing.await.unwrap();
     bench.advance(seconds(600)).await;
-    let told: Vec<String> = log
-        .lines()
-        .iter()
-        .map(|line| line[..6].trim().to_owned())
-        .collect();
+    let told: Vec<String> = log.lines().iter().map(|line| line[..6].trim().to_owned()).collect();
     assert_eq!(told, ["other", "second"]);
-    jobs.once("remind")
-        .after(seconds(60))
-        .key("order-7")
-        .await
-        .unwrap();
+    jobs.once("remind").after(seconds(60)).key("order-7").await.unwrap();
 }
 
 #[tokio::test]
@@ -203,14 +129,7 @@ async fn names_and_keys_do_not_run_into_each_other() {
     let jobs = bench.punctual.jobs();
     jobs.once("a/b").after(seconds(60)).key("c").await.unwrap();
     jobs.once("a").after(seconds(60)).key("b/c").await.unwrap();
-    bench
-        .punctual
-        .publisher()
-        .publish("x", &())
-        .unique("a/b/c")
-        .after(seconds(60))
-        .await
-        .unwrap();
+    bench.punctual.publisher().publish("x", &()).unique("a/b/c").after(seconds(60)).await.unwrap();
     assert_eq!(stored(&bench).await, 3);
 }
 
@@ -221,12 +140,7 @@ async fn a_running_one_is_not_replaced() {
     let jobs = bench.punctual.jobs();
     jobs.once("remind").key("order-7").await.unwrap();
     bench.rest().await;
-    let error = jobs
-        .once("remind")
-        .key("order-7")
-        .replace()
-        .await
-        .unwrap_err();
+    let error = jobs.once("remind").key("order-7").replace().await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Conflict);
     gate.open(1);
     bench.rest().await;
@@ -241,40 +155,18 @@ async fn a_cancel_by_name_and_key_takes_what_is_pending_and_nothing_else() {
     let jobs = bench.punctual.jobs();
     let running = jobs.once("remind").key("order-7").await.unwrap();
     bench.rest().await;
-    assert_eq!(
-        jobs.cancel("remind", "order-7").await.unwrap(),
-        0,
-        "a running one goes on"
-    );
-    let pending = jobs
-        .once("remind")
-        .after(seconds(60))
-        .key("order-8")
-        .await
-        .unwrap();
-    let other = jobs
-        .once("other")
-        .after(seconds(60))
-        .key("order-8")
-        .await
-        .unwrap();
+    assert_eq!(jobs.cancel("remind", "order-7").await.unwrap(), 0, "a running one goes on");
+    let pending = jobs.once("remind").after(seconds(60)).key("order-8").await.unwrap();
+    let other = jobs.once("other").after(seconds(60)).key("order-8").await.unwrap();
     assert_eq!(jobs.cancel("remind", "order-8").await.unwrap(), 1);
     assert_eq!(jobs.cancel("remind", "order-8").await.unwrap(), 0);
-    assert_eq!(
-        jobs.cancel("nobody", "nothing").await.unwrap(),
-        0,
-        "no mistake"
-    );
+    assert_eq!(jobs.cancel("nobody", "nothing").await.unwrap(), 0, "no mistake");
     gate.open(1);
     bench.advance(seconds(30)).await;
     assert_eq!(bench.message(running.id).await.state, State::Done);
     assert_eq!(bench.message(pending.id).await.state, State::Cancelled);
     assert_eq!(bench.message(other.id).await.state, State::Pending);
-    jobs.once("remind")
-        .after(seconds(60))
-        .key("order-8")
-        .await
-        .unwrap();
+    jobs.once("remind").after(seconds(60)).key("order-8").await.unwrap();
 }
 
 // spec: T-37, T-38, T-39, T-41, T-30, T-73
@@ -283,39 +175,21 @@ async fn retries_wait_in_proportion_and_end_as_a_dead_letter() {
     let log = Log::default();
     let bench = Bench::start(|builder| builder.handler("remind", failing::<()>(&log))).await;
     let two = Retry::proportional().max_retries(2);
-    let sent = bench
-        .punctual
-        .jobs()
-        .once("remind")
-        .after(seconds(900))
-        .retry(two)
-        .await
-        .unwrap();
+    let sent = bench.punctual.jobs().once("remind").after(seconds(900)).retry(two).await.unwrap();
     bench.advance(seconds(3_600)).await;
     assert_eq!(
         log.lines(),
-        [
-            "1 2026-03-02T07:15:00Z",
-            "2 2026-03-02T07:16:30Z",
-            "3 2026-03-02T07:19:30Z"
-        ],
+        ["1 2026-03-02T07:15:00Z", "2 2026-03-02T07:16:30Z", "3 2026-03-02T07:19:30Z"],
         "a tenth of the quarter of an hour later, then two"
     );
     let record = bench.message(sent.id).await;
-    assert_eq!(
-        (record.state, record.dead),
-        (State::Dead, Some(DeadReason::AttemptsSpent))
-    );
+    assert_eq!((record.state, record.dead), (State::Dead, Some(DeadReason::AttemptsSpent)));
     assert_eq!(record.error.as_deref(), Some("out of order"));
     assert_eq!(endings(&bench.storage, sent.id).await, [Ending::Failed; 3]);
     let admin = bench.punctual.admin();
     assert_eq!(admin.redrive(sent.id).await.unwrap(), Commanded::Applied(1));
     bench.rest().await;
-    assert_eq!(
-        log.lines()[3],
-        "1 2026-03-02T08:00:00Z",
-        "an operator starts the count anew"
-    );
+    assert_eq!(log.lines()[3], "1 2026-03-02T08:00:00Z", "an operator starts the count anew");
 }
 
 // spec: T-40
@@ -323,19 +197,9 @@ async fn retries_wait_in_proportion_and_end_as_a_dead_letter() {
 async fn a_job_planned_two_days_ahead_retries_by_the_hour() {
     let log = Log::default();
     let bench = Bench::start(|builder| builder.handler("remind", failing::<()>(&log))).await;
-    bench
-        .punctual
-        .jobs()
-        .once("remind")
-        .after(seconds(48 * 3_600))
-        .await
-        .unwrap();
+    bench.punctual.jobs().once("remind").after(seconds(48 * 3_600)).await.unwrap();
     leap(&bench, seconds(56 * 3_600), seconds(3_600)).await;
-    let hours: Vec<String> = log
-        .lines()
-        .iter()
-        .map(|line| line[13..15].to_owned())
-        .collect();
+    let hours: Vec<String> = log.lines().iter().map(|line| line[13..15].to_owned()).collect();
     assert_eq!(
         hours,
         ["07", "08", "09", "10"],
@@ -351,36 +215,18 @@ async fn a_lost_process_counts_as_a_failed_attempt() {
     let log = Log::default();
     let first =
         Bench::start(|builder| builder.handler("remind", crate::acting::stuck::<()>(&log))).await;
-    let sent = first
-        .punctual
-        .jobs()
-        .once("remind")
-        .after(seconds(600))
-        .await
-        .unwrap();
+    let sent = first.punctual.jobs().once("remind").after(seconds(600)).await.unwrap();
     first.advance(seconds(600)).await;
-    let Bench {
-        clock,
-        storage,
-        punctual,
-    } = first;
+    let Bench { clock, storage, punctual } = first;
     drop(punctual);
-    let done = telling::<()>(&log, |(), context: &Context| {
-        format!("attempt {}", context.attempt())
-    });
+    let done =
+        telling::<()>(&log, |(), context: &Context| format!("attempt {}", context.attempt()));
     let second = Bench::start_in((clock, storage), |builder| builder.handler("remind", done)).await;
     second.advance(seconds(61)).await;
     let record = second.message(sent.id).await;
-    assert_eq!(
-        (record.state, record.attempt, record.crashes),
-        (State::Pending, 1, 1)
-    );
+    assert_eq!((record.state, record.attempt, record.crashes), (State::Pending, 1, 1));
     second.advance(seconds(60)).await;
-    assert_eq!(
-        log.lines()[1..],
-        ["attempt 2"],
-        "with its delay, not at once"
-    );
+    assert_eq!(log.lines()[1..], ["attempt 2"], "with its delay, not at once");
 }
 
 // spec: U-40
@@ -388,13 +234,7 @@ async fn a_lost_process_counts_as_a_failed_attempt() {
 async fn declarations_leave_one_time_jobs_alone() {
     let log = Log::default();
     let first = Bench::start(|builder| builder).await;
-    first
-        .punctual
-        .jobs()
-        .once("remind")
-        .after(seconds(600))
-        .await
-        .unwrap();
+    first.punctual.jobs().once("remind").after(seconds(600)).await.unwrap();
     first.punctual.shutdown().await;
     let world = (first.clock.clone(), first.storage.clone());
     let second = Bench::start_in(world, |builder| {
@@ -416,25 +256,13 @@ async fn many_replacements_at_once_leave_exactly_one() {
     let bench = Bench::start(reminding(&log)).await;
     let jobs = bench.punctual.jobs();
     let plan = |number: u64| {
-        let once = jobs
-            .once("remind")
-            .after(seconds(60 + number))
-            .key("order-7");
+        let once = jobs.once("remind").after(seconds(60 + number)).key("order-7");
         once.payload(&number.to_string()).replace().into_future()
     };
     let planned = futures_util::future::join_all((0..50).map(plan)).await;
     assert!(planned.iter().all(Result::is_ok));
     bench.advance(seconds(30)).await;
-    assert_eq!(
-        bench
-            .punctual
-            .admin()
-            .counts()
-            .await
-            .unwrap()
-            .total(State::Pending),
-        1
-    );
+    assert_eq!(bench.punctual.admin().counts().await.unwrap().total(State::Pending), 1);
     bench.advance(seconds(600)).await;
     assert_eq!(log.len(), 1);
 }

@@ -15,22 +15,13 @@ async fn a_pending_message_is_cancelled_at_once() {
         builder.handler("mail", telling::<()>(&log, |(), _| "sent".to_owned()))
     })
     .await;
-    let sent = bench
-        .punctual
-        .publisher()
-        .publish("mail", &())
-        .after(seconds(60))
-        .await
-        .unwrap();
+    let sent = bench.punctual.publisher().publish("mail", &()).after(seconds(60)).await.unwrap();
     let admin = bench.punctual.admin();
     assert_eq!(admin.cancel(sent.id).await.unwrap(), Commanded::Applied(1));
     bench.advance(seconds(120)).await;
     assert_eq!(log.len(), 0);
     assert_eq!(bench.message(sent.id).await.state, State::Cancelled);
-    assert_eq!(
-        admin.cancel(sent.id).await.unwrap(),
-        Commanded::Refused(State::Cancelled)
-    );
+    assert_eq!(admin.cancel(sent.id).await.unwrap(), Commanded::Refused(State::Cancelled));
 }
 
 // Decision 3.28: the handler on another node is asked to stop, and what it did counts no more.
@@ -50,21 +41,11 @@ async fn a_running_message_is_cancelled_across_processes() {
         })
     })
     .await;
-    let office = Bench::start_in(world, |builder| {
-        builder.options(|options| options.handling = false)
-    })
-    .await;
-    let sent = office
-        .punctual
-        .publisher()
-        .publish("long", &())
-        .await
-        .unwrap();
+    let office =
+        Bench::start_in(world, |builder| builder.options(|options| options.handling = false)).await;
+    let sent = office.punctual.publisher().publish("long", &()).await.unwrap();
     office.advance(seconds(5)).await;
-    assert_eq!(
-        office.punctual.admin().cancel(sent.id).await.unwrap(),
-        Commanded::Requested
-    );
+    assert_eq!(office.punctual.admin().cancel(sent.id).await.unwrap(), Commanded::Requested);
     // The worker hears of it when it renews the lease, at a third of its length at the latest.
     office.advance(seconds(100)).await;
     assert_eq!(log.lines(), ["Cancelled"]);
@@ -80,12 +61,7 @@ async fn a_running_message_is_cancelled_across_processes() {
 async fn what_is_done_before_it_hears_of_the_cancel_stays_done() {
     let (log, gate) = (Log::default(), Gate::shut());
     let bench = Bench::start(|builder| builder.handler("long", waiting::<()>(&log, &gate))).await;
-    let sent = bench
-        .punctual
-        .publisher()
-        .publish("long", &())
-        .await
-        .unwrap();
+    let sent = bench.punctual.publisher().publish("long", &()).await.unwrap();
     bench.rest().await;
     bench.punctual.admin().cancel(sent.id).await.unwrap();
     gate.open(1);
@@ -107,12 +83,7 @@ async fn a_failure_of_a_message_that_is_to_be_cancelled_ends_it() {
         })
     })
     .await;
-    let sent = bench
-        .punctual
-        .publisher()
-        .publish("long", &())
-        .await
-        .unwrap();
+    let sent = bench.punctual.publisher().publish("long", &()).await.unwrap();
     bench.rest().await;
     bench.punctual.admin().cancel(sent.id).await.unwrap();
     gate.open(1);
@@ -129,34 +100,19 @@ async fn a_redrive_starts_the_attempts_anew() {
     let terms = retrying(Retry::intervals([seconds(10)]));
     let bench =
         Bench::start(|builder| builder.handler_with("mail", terms, failing::<()>(&log))).await;
-    let sent = bench
-        .punctual
-        .publisher()
-        .publish("mail", &())
-        .await
-        .unwrap();
+    let sent = bench.punctual.publisher().publish("mail", &()).await.unwrap();
     bench.advance(seconds(600)).await;
     assert_eq!(bench.message(sent.id).await.state, State::Dead);
     assert_eq!(log.len(), 2);
     let admin = bench.punctual.admin();
     assert_eq!(admin.redrive(sent.id).await.unwrap(), Commanded::Applied(1));
     bench.advance(seconds(600)).await;
-    let attempts: Vec<u32> = history(&bench.storage, sent.id)
-        .await
-        .iter()
-        .map(|run| run.attempt)
-        .collect();
+    let attempts: Vec<u32> =
+        history(&bench.storage, sent.id).await.iter().map(|run| run.attempt).collect();
     assert_eq!(attempts, [1, 2, 1, 2]);
     let record = bench.message(sent.id).await;
-    assert_eq!(
-        (record.state, record.message.source),
-        (State::Dead, Source::Redriven)
-    );
-    assert_eq!(
-        admin.dead_letters(Page::first(9)).await.unwrap().rows.len(),
-        1,
-        "once"
-    );
+    assert_eq!((record.state, record.message.source), (State::Dead, Source::Redriven));
+    assert_eq!(admin.dead_letters(Page::first(9)).await.unwrap().rows.len(), 1, "once");
 }
 
 #[tokio::test]
@@ -164,43 +120,27 @@ async fn a_pending_message_is_moved_and_a_running_one_is_not() {
     let log = Log::default();
     let bench = Bench::start(|builder| {
         builder
-            .handler(
-                "mail",
-                telling::<()>(&log, |(), context| context.started_at().to_string()),
-            )
+            .handler("mail", telling::<()>(&log, |(), context| context.started_at().to_string()))
             .handler("stuck", stuck::<()>(&Log::default()))
     })
     .await;
     let admin = bench.punctual.admin();
     let publisher = bench.punctual.publisher();
-    let sent = publisher
-        .publish("mail", &())
-        .after(seconds(3_600))
-        .await
-        .unwrap();
+    let sent = publisher.publish("mail", &()).after(seconds(3_600)).await.unwrap();
     let running = publisher.publish("stuck", &()).await.unwrap();
     bench.rest().await;
     let sooner = instant("2026-03-02T07:01:00Z");
-    assert_eq!(
-        admin.reschedule(sent.id, sooner).await.unwrap(),
-        Commanded::Applied(1)
-    );
+    assert_eq!(admin.reschedule(sent.id, sooner).await.unwrap(), Commanded::Applied(1));
     assert_eq!(
         admin.reschedule(running.id, sooner).await.unwrap(),
         Commanded::Refused(State::Running)
     );
-    assert_eq!(
-        admin.delete(running.id).await.unwrap(),
-        Commanded::Refused(State::Running)
-    );
+    assert_eq!(admin.delete(running.id).await.unwrap(), Commanded::Refused(State::Running));
     bench.advance(seconds(60)).await;
     assert_eq!(log.lines(), ["2026-03-02T07:01:00Z"]);
     assert_eq!(admin.delete(sent.id).await.unwrap(), Commanded::Applied(1));
     assert_eq!(admin.message(sent.id).await.unwrap(), None);
-    assert!(
-        history(&bench.storage, sent.id).await.is_empty(),
-        "its history goes with it"
-    );
+    assert!(history(&bench.storage, sent.id).await.is_empty(), "its history goes with it");
     assert_eq!(admin.redrive(sent.id).await.unwrap(), Commanded::Unknown);
 }
 
@@ -213,12 +153,7 @@ async fn a_handler_may_cancel_its_own_message() {
         })
     })
     .await;
-    let sent = bench
-        .punctual
-        .publisher()
-        .publish("mail", &())
-        .await
-        .unwrap();
+    let sent = bench.punctual.publisher().publish("mail", &()).await.unwrap();
     bench.rest().await;
     assert_eq!(bench.message(sent.id).await.state, State::Cancelled);
     assert_eq!(endings(&bench.storage, sent.id).await, [Ending::Cancelled]);

@@ -8,10 +8,7 @@ use crate::acting::{Gate, executions, stuck, waiting};
 use crate::harness::{Bench, Log, instant, seconds};
 
 async fn skipped(bench: &Bench) -> Vec<String> {
-    let filter = ExecutionFilter {
-        endings: vec!["skipped"],
-        ..ExecutionFilter::default()
-    };
+    let filter = ExecutionFilter { endings: vec!["skipped"], ..ExecutionFilter::default() };
     let mut rows: Vec<String> = executions(&bench.storage, filter)
         .await
         .iter()
@@ -26,17 +23,8 @@ async fn skipped(bench: &Bench) -> Vec<String> {
 
 async fn alive(bench: &Bench) -> usize {
     let states = vec![State::Pending, State::Running];
-    let filter = MessageFilter {
-        states,
-        ..MessageFilter::default()
-    };
-    bench
-        .storage
-        .messages(filter, Page::first(100))
-        .await
-        .unwrap()
-        .rows
-        .len()
+    let filter = MessageFilter { states, ..MessageFilter::default() };
+    bench.storage.messages(filter, Page::first(100)).await.unwrap().rows.len()
 }
 
 // Trap 7: a skipped occurrence moves the schedule on, so nothing spins.
@@ -46,9 +34,7 @@ async fn skip_records_the_occurrence_and_moves_on() {
     let (log, gate) = (Log::default(), Gate::shut());
     let job = Job::cron("hourly", "0 * * * *");
     let bench = Bench::start(|builder| {
-        builder
-            .queue("default", 8)
-            .job(job, waiting::<Occurrence>(&log, &gate))
+        builder.queue("default", 8).job(job, waiting::<Occurrence>(&log, &gate))
     })
     .await;
     bench.advance(seconds(3 * 3_600)).await;
@@ -89,12 +75,9 @@ async fn allow_runs_them_side_by_side_up_to_its_limit() {
     for (parallel_max, expected) in [(None, 4), (Some(2), 2)] {
         let log = Log::default();
         let job = Job::cron("hourly", "0 * * * *").overlap(Overlap::Allow { parallel_max });
-        let bench = Bench::start(|builder| {
-            builder
-                .queue("default", 8)
-                .job(job, stuck::<Occurrence>(&log))
-        })
-        .await;
+        let bench =
+            Bench::start(|builder| builder.queue("default", 8).job(job, stuck::<Occurrence>(&log)))
+                .await;
         bench.advance(seconds(4 * 3_600)).await;
         assert_eq!(log.len(), expected, "{parallel_max:?}");
         assert_eq!(skipped(&bench).await.len(), 4 - expected);
@@ -106,9 +89,7 @@ async fn queue_one_keeps_one_waiting_and_skips_the_third() {
     let (log, gate) = (Log::default(), Gate::shut());
     let job = Job::cron("hourly", "0 * * * *").overlap(Overlap::QueueOne);
     let bench = Bench::start(|builder| {
-        builder
-            .queue("default", 1)
-            .job(job, waiting::<Occurrence>(&log, &gate))
+        builder.queue("default", 1).job(job, waiting::<Occurrence>(&log, &gate))
     })
     .await;
     bench.advance(seconds(4 * 3_600)).await;
@@ -128,9 +109,7 @@ async fn queue_one_waits_although_there_is_room_to_run() {
     let (log, gate) = (Log::default(), Gate::shut());
     let job = Job::cron("hourly", "0 * * * *").overlap(Overlap::QueueOne);
     let bench = Bench::start(|builder| {
-        builder
-            .queue("default", 8)
-            .job(job, waiting::<Occurrence>(&log, &gate))
+        builder.queue("default", 8).job(job, waiting::<Occurrence>(&log, &gate))
     })
     .await;
     bench.advance(seconds(3 * 3_600)).await;
@@ -146,17 +125,15 @@ async fn cancel_running_stops_the_old_run_and_starts_the_new_one() {
     let told = log.clone();
     let job = Job::cron("hourly", "0 * * * *").overlap(Overlap::CancelRunning);
     let bench = Bench::start(|builder| {
-        builder
-            .queue("default", 8)
-            .job(job, move |occurrence: Occurrence, context: Context| {
-                let told = told.clone();
-                async move {
-                    let hour = occurrence.nominal.strftime("%H").to_string();
-                    told.push(format!("{hour} began"));
-                    assert_eq!(context.cancelled().await, Cause::Cancelled);
-                    told.push(format!("{hour} stopped"));
-                }
-            })
+        builder.queue("default", 8).job(job, move |occurrence: Occurrence, context: Context| {
+            let told = told.clone();
+            async move {
+                let hour = occurrence.nominal.strftime("%H").to_string();
+                told.push(format!("{hour} began"));
+                assert_eq!(context.cancelled().await, Cause::Cancelled);
+                told.push(format!("{hour} stopped"));
+            }
+        })
     })
     .await;
     bench.advance(seconds(2 * 3_600 + 600)).await;
@@ -168,29 +145,12 @@ async fn cancel_running_stops_the_old_run_and_starts_the_new_one() {
 #[tokio::test]
 async fn cancel_running_also_replaces_a_run_that_only_waits() {
     let log = Log::default();
-    let job = Job::cron("hourly", "0 * * * *")
-        .overlap(Overlap::CancelRunning)
-        .queue("elsewhere");
-    let bench = Bench::start(|builder| {
-        builder
-            .queue("default", 1)
-            .job(job, stuck::<Occurrence>(&log))
-    })
-    .await;
+    let job = Job::cron("hourly", "0 * * * *").overlap(Overlap::CancelRunning).queue("elsewhere");
+    let bench =
+        Bench::start(|builder| builder.queue("default", 1).job(job, stuck::<Occurrence>(&log)))
+            .await;
     bench.advance(seconds(3 * 3_600)).await;
     assert_eq!(alive(&bench).await, 1, "only the newest waits");
-    let cancelled = MessageFilter {
-        states: vec![State::Cancelled],
-        ..MessageFilter::default()
-    };
-    assert_eq!(
-        bench
-            .storage
-            .messages(cancelled, Page::first(9))
-            .await
-            .unwrap()
-            .rows
-            .len(),
-        2
-    );
+    let cancelled = MessageFilter { states: vec![State::Cancelled], ..MessageFilter::default() };
+    assert_eq!(bench.storage.messages(cancelled, Page::first(9)).await.unwrap().rows.len(), 2);
 }

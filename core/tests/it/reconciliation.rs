@@ -36,11 +36,7 @@ async fn a_new_job_is_stored_with_its_next_occurrence() {
     let names: Vec<&str> = jobs.iter().map(|record| record.job.name.as_str()).collect();
     assert_eq!(names, ["daily", "hourly"]);
     assert_eq!(jobs[1].cursor, Some(instant("2026-03-02T08:00:00Z")));
-    assert_eq!(
-        (jobs[1].last_nominal, jobs[1].version),
-        (None, 1),
-        "it never ran"
-    );
+    assert_eq!((jobs[1].last_nominal, jobs[1].version), (None, 1), "it never ran");
 }
 
 // spec: U-39b, U-37, T-46
@@ -91,22 +87,12 @@ async fn a_vanished_job_is_retired_and_comes_back_when_it_is_declared_again() {
     deploy(&world, |builder| daily(hourly(builder))).await;
     let without = deploy(&world, hourly).await;
     assert_eq!(without.len(), 2, "it is kept");
-    assert_eq!(
-        (without[0].retired, without[0].cursor),
-        (Some(Retirement::Removed), None)
-    );
+    assert_eq!((without[0].retired, without[0].cursor), (Some(Retirement::Removed), None));
     assert_eq!(without[1].retired, None);
     world.0.set(instant("2026-03-05T00:00:00Z"));
     let again = deploy(&world, |builder| daily(hourly(builder))).await;
-    assert_eq!(
-        (again[0].retired, again[0].phase()),
-        (None, JobPhase::Active)
-    );
-    assert_eq!(
-        again[0].cursor,
-        Some(instant("2026-03-05T08:00:00Z")),
-        "nothing is made up for"
-    );
+    assert_eq!((again[0].retired, again[0].phase()), (None, JobPhase::Active));
+    assert_eq!(again[0].cursor, Some(instant("2026-03-05T08:00:00Z")), "nothing is made up for");
 }
 
 // Trap 3: what an operator paused stays paused, across changes, removal and return.
@@ -115,38 +101,20 @@ async fn a_vanished_job_is_retired_and_comes_back_when_it_is_declared_again() {
 async fn an_operator_s_pause_is_kept() {
     let world = world();
     let bench = Bench::start_in(world.clone(), |builder| daily(hourly(builder)).release(1)).await;
-    let request = PauseRequest {
-        by: "ada".to_owned(),
-        reason: "audit".to_owned(),
-        until: None,
-    };
-    bench
-        .punctual
-        .admin()
-        .pause("daily", request)
-        .await
-        .unwrap();
+    let request = PauseRequest { by: "ada".to_owned(), reason: "audit".to_owned(), until: None };
+    bench.punctual.admin().pause("daily", request).await.unwrap();
     bench.punctual.shutdown().await;
     for step in ["same", "changed", "removed", "back"] {
         let jobs = match step {
             "same" | "back" => deploy(&world, |builder| daily(hourly(builder))).await,
             "changed" => {
-                deploy(&world, |builder| {
-                    hourly(builder).declare(Job::cron("daily", "0 9 * * *"))
-                })
-                .await
+                deploy(&world, |builder| hourly(builder).declare(Job::cron("daily", "0 9 * * *")))
+                    .await
             }
             _ => deploy(&world, hourly).await,
         };
-        let pause = jobs[0]
-            .paused
-            .as_ref()
-            .unwrap_or_else(|| panic!("{step} ended the pause"));
-        assert_eq!(
-            (pause.by.as_str(), pause.reason.as_str()),
-            ("ada", "audit"),
-            "{step}"
-        );
+        let pause = jobs[0].paused.as_ref().unwrap_or_else(|| panic!("{step} ended the pause"));
+        assert_eq!((pause.by.as_str(), pause.reason.as_str()), ("ada", "audit"), "{step}");
     }
 }
 
@@ -162,18 +130,11 @@ async fn a_configured_cron_that_cannot_be_read_is_told_and_not_used() {
             .cron_override("hourly", "every now and then")
     })
     .await;
-    assert_eq!(
-        bench.punctual.events().count("job.configuration_invalid"),
-        1
-    );
+    assert_eq!(bench.punctual.events().count("job.configuration_invalid"), 1);
     let record = bench.punctual.admin().job("hourly").await.unwrap();
     assert_eq!(record.configured, None);
     bench.advance(seconds(3_600)).await;
-    assert_eq!(
-        log.lines(),
-        ["2026-03-02T08:00:00Z"],
-        "the declared one is in force"
-    );
+    assert_eq!(log.lines(), ["2026-03-02T08:00:00Z"], "the declared one is in force");
 }
 
 // spec: H-54, H-56
@@ -186,10 +147,8 @@ async fn a_configured_cron_wins_and_replaces_the_cron_alone() {
             .misfire(Misfire::skip_to_next())
     };
     let world = world();
-    let with = deploy(&world, |builder| {
-        builder.declare(job()).cron_override("daily", "0 12 * * *")
-    })
-    .await;
+    let with =
+        deploy(&world, |builder| builder.declare(job()).cron_override("daily", "0 12 * * *")).await;
     // Noon in Warsaw.
     assert_eq!(with[0].cursor, Some(instant("2026-03-02T11:00:00Z")));
     assert_eq!(with[0].job.terms.timeout, Some(seconds(9)));
@@ -231,15 +190,10 @@ async fn two_releases_side_by_side_do_not_flip_a_job() {
         }
         seen = jobs;
     }
-    let phases: Vec<_> = seen
-        .iter()
-        .map(|record| (record.job.name.as_str(), record.phase()))
-        .collect();
-    let expected = [
-        ("new", JobPhase::Active),
-        ("old", JobPhase::Retired),
-        ("report", JobPhase::Active),
-    ];
+    let phases: Vec<_> =
+        seen.iter().map(|record| (record.job.name.as_str(), record.phase())).collect();
+    let expected =
+        [("new", JobPhase::Active), ("old", JobPhase::Retired), ("report", JobPhase::Active)];
     assert_eq!(phases, expected);
     assert_eq!(seen[2].cursor, Some(instant("2026-03-02T09:00:00Z")));
 }
@@ -252,17 +206,10 @@ async fn a_storage_that_is_down_at_the_start_delays_scheduling_and_nothing_else(
     faulty.fail(&EVERYTHING);
     let fired = telling::<Occurrence>(&log, |occurrence, _| occurrence.nominal.to_string());
     let bench = Bench::start_in(world, |builder| {
-        builder
-            .storage(faulty.clone())
-            .job(Job::cron("hourly", "0 * * * *"), fired)
+        builder.storage(faulty.clone()).job(Job::cron("hourly", "0 * * * *"), fired)
     })
     .await;
-    let error = bench
-        .punctual
-        .publisher()
-        .publish("x", &())
-        .await
-        .unwrap_err();
+    let error = bench.punctual.publisher().publish("x", &()).await.unwrap_err();
     assert!(error.is_temporary(), "{error}");
     bench.advance(seconds(1_800)).await;
     assert!(bench.punctual.events().count("service.failed") > 0);
@@ -279,10 +226,9 @@ async fn declaring_nothing_retires_nothing_unless_that_is_allowed() {
     deploy(&world, hourly).await;
     let nothing = deploy(&world, |builder| builder).await;
     assert_eq!(nothing[0].phase(), JobPhase::Active, "taken for a mistake");
-    let meant = deploy(&world, |builder| {
-        builder.options(|options| options.allow_empty_reconcile = true)
-    })
-    .await;
+    let meant =
+        deploy(&world, |builder| builder.options(|options| options.allow_empty_reconcile = true))
+            .await;
     assert_eq!(meant[0].retired, Some(Retirement::Removed));
 }
 
@@ -296,16 +242,9 @@ async fn another_application_s_jobs_are_left_alone() {
     .await;
     let jobs = bench.punctual.admin().jobs().await.unwrap();
     assert_eq!(jobs.len(), 2);
-    assert_eq!(
-        (jobs[1].app.as_str(), jobs[1].phase()),
-        ("shop", JobPhase::Active)
-    );
+    assert_eq!((jobs[1].app.as_str(), jobs[1].phase()), ("shop", JobPhase::Active));
     assert_eq!(jobs[1].cursor, Some(instant("2026-03-02T08:00:00Z")));
-    assert_eq!(
-        bench.punctual.events().count("job.foreign"),
-        1,
-        "and that is told"
-    );
+    assert_eq!(bench.punctual.events().count("job.foreign"), 1, "and that is told");
 }
 
 #[tokio::test]
@@ -332,17 +271,12 @@ async fn a_running_node_follows_what_another_deploy_changed() {
     let world = world();
     let fired = telling::<Occurrence>(&log, |occurrence, _| occurrence.nominal.to_string());
     let running = Bench::start_in(world.clone(), |builder| {
-        builder
-            .release(1)
-            .job(Job::cron("report", "0 * * * *"), fired)
+        builder.release(1).job(Job::cron("report", "0 * * * *"), fired)
     })
     .await;
     running.advance(seconds(600)).await;
-    let half_past = |builder: Builder| {
-        builder
-            .release(2)
-            .declare(Job::cron("report", "30 * * * *"))
-    };
+    let half_past =
+        |builder: Builder| builder.release(2).declare(Job::cron("report", "30 * * * *"));
     let deploy = Bench::start_in(world, half_past).await;
     deploy.punctual.shutdown().await;
     running.advance(seconds(3_600)).await;

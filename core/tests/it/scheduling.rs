@@ -23,9 +23,7 @@ async fn runs(job: JobBuilder, from: &str, length: u64) -> Vec<String> {
     let world = world();
     world.0.set(instant(from));
     let bench = Bench::start_in(world, |builder| {
-        builder
-            .options(|options| options.poll_interval = seconds(3_600))
-            .job(job, planned(&log))
+        builder.options(|options| options.poll_interval = seconds(3_600)).job(job, planned(&log))
     })
     .await;
     leap(&bench, seconds(length), seconds(900)).await;
@@ -43,14 +41,9 @@ async fn three_nodes_fire_an_occurrence_once() {
         nodes.push(Bench::start_in(world.clone(), |builder| builder.job(job, planned(&log))).await);
     }
     nodes[0].advance(seconds(5 * 3_600)).await;
-    let hours: Vec<String> = (8..=12)
-        .map(|hour| format!("2026-03-02T{hour:02}:00:00Z"))
-        .collect();
+    let hours: Vec<String> = (8..=12).map(|hour| format!("2026-03-02T{hour:02}:00:00Z")).collect();
     assert_eq!(log.lines(), hours);
-    let fired: u64 = nodes
-        .iter()
-        .map(|node| node.punctual.events().count("job.fired"))
-        .sum();
+    let fired: u64 = nodes.iter().map(|node| node.punctual.events().count("job.fired")).sum();
     assert_eq!(fired, 5);
 }
 
@@ -65,10 +58,7 @@ async fn a_clock_that_steps_back_fires_nothing_twice() {
     bench.advance(seconds(30)).await;
     assert_eq!(log.lines(), ["2026-03-02T08:00:00Z"]);
     bench.advance(seconds(3_600)).await;
-    assert_eq!(
-        log.lines(),
-        ["2026-03-02T08:00:00Z", "2026-03-02T09:00:00Z"]
-    );
+    assert_eq!(log.lines(), ["2026-03-02T08:00:00Z", "2026-03-02T09:00:00Z"]);
 }
 
 // spec: T-4, T-18, T-24, U-30
@@ -80,20 +70,14 @@ async fn scheduling_waits_for_no_handler() {
         builder
             .queue("slow", 1)
             .queue("default", 4)
-            .job(
-                Job::cron("stuck", "0 * * * *").queue("slow"),
-                stuck::<Occurrence>(&told),
-            )
+            .job(Job::cron("stuck", "0 * * * *").queue("slow"), stuck::<Occurrence>(&told))
             .job(Job::cron("quick", "30 * * * *"), planned(&log))
     })
     .await;
     bench.advance(seconds(3 * 3_600)).await;
     assert_eq!(told.len(), 1, "the first run never ended");
     assert_eq!(log.len(), 3, "the other job did not notice");
-    let skipped = ExecutionFilter {
-        endings: vec!["skipped"],
-        ..ExecutionFilter::default()
-    };
+    let skipped = ExecutionFilter { endings: vec!["skipped"], ..ExecutionFilter::default() };
     assert_eq!(
         executions(&bench.storage, skipped).await.len(),
         2,
@@ -111,16 +95,11 @@ async fn a_handler_receives_the_occurrence_or_the_payload_of_its_job() {
                 Job::cron("plain", "0 8 * * *"),
                 telling::<Occurrence>(&log, |occurrence, context| {
                     assert_eq!(context.occurrence(), Some(occurrence));
-                    format!(
-                        "{} {} {:?}",
-                        occurrence.job, occurrence.nominal, occurrence.schedule
-                    )
+                    format!("{} {} {:?}", occurrence.job, occurrence.nominal, occurrence.schedule)
                 }),
             )
             .job(
-                Job::cron("laden", "0 9 * * *")
-                    .payload(&vec![1, 2, 3])
-                    .topic("work"),
+                Job::cron("laden", "0 9 * * *").payload(&vec![1, 2, 3]).topic("work"),
                 telling::<Vec<u8>>(&log, |payload, context| {
                     let (job, nominal) = (context.job().unwrap(), context.nominal().unwrap());
                     assert_eq!(context.source(), Source::Scheduled);
@@ -137,18 +116,10 @@ async fn a_handler_receives_the_occurrence_or_the_payload_of_its_job() {
             "[1, 2, 3] laden 2026-03-02T09:00:00Z work"
         ]
     );
-    let history = bench
-        .punctual
-        .admin()
-        .history("laden", Page::first(20))
-        .await
-        .unwrap();
+    let history = bench.punctual.admin().history("laden", Page::first(20)).await.unwrap();
     assert_eq!(history.rows.len(), 1);
     let run = &history.rows[0];
-    assert_eq!(
-        (run.ending, run.source, run.attempt),
-        (Ending::Succeeded, Source::Scheduled, 1)
-    );
+    assert_eq!((run.ending, run.source, run.attempt), (Ending::Succeeded, Source::Scheduled, 1));
     assert_eq!(run.nominal, Some(instant("2026-03-02T09:00:00Z")));
 }
 
@@ -164,18 +135,10 @@ async fn an_unknown_handler_fails_only_its_own_message() {
     .await;
     leap(&bench, seconds(25 * 3_600), seconds(3_600)).await;
     assert_eq!(log.len(), 2);
-    let history = bench
-        .punctual
-        .admin()
-        .history("orphan", Page::first(9))
-        .await
-        .unwrap();
+    let history = bench.punctual.admin().history("orphan", Page::first(9)).await.unwrap();
     let endings: Vec<Ending> = history.rows.iter().map(|run| run.ending).collect();
     assert_eq!(endings, [Ending::NoHandler, Ending::NoHandler]);
-    assert_eq!(
-        history.rows[0].note.as_deref(),
-        Some("no handler here has the topic \"orphan\"")
-    );
+    assert_eq!(history.rows[0].note.as_deref(), Some("no handler here has the topic \"orphan\""));
 }
 
 // spec: T-31, U-26
@@ -183,17 +146,11 @@ async fn an_unknown_handler_fails_only_its_own_message() {
 async fn a_recurring_job_is_not_retried_its_next_occurrence_is() {
     let log = Log::default();
     let bench = Bench::start(|builder| {
-        builder.job(
-            Job::cron("hourly", "0 * * * *"),
-            failing::<Occurrence>(&log),
-        )
+        builder.job(Job::cron("hourly", "0 * * * *"), failing::<Occurrence>(&log))
     })
     .await;
     bench.advance(seconds(2 * 3_600 + 1_800)).await;
-    assert_eq!(
-        log.lines(),
-        ["1 2026-03-02T08:00:00Z", "1 2026-03-02T09:00:00Z"]
-    );
+    assert_eq!(log.lines(), ["1 2026-03-02T08:00:00Z", "1 2026-03-02T09:00:00Z"]);
 }
 
 // spec: U-26, U-27, U-31, U-5
@@ -203,18 +160,10 @@ async fn a_recurring_job_with_intervals_is_retried_and_starts_anew_at_its_next_o
     let job = Job::cron("hourly", "0 * * * *").retry(Retry::intervals([seconds(1), seconds(5)]));
     let bench = Bench::start(|builder| builder.job(job, failing::<Occurrence>(&log))).await;
     bench.advance(seconds(3_600 + 1_800)).await;
-    let first = [
-        "1 2026-03-02T08:00:00Z",
-        "2 2026-03-02T08:00:01Z",
-        "3 2026-03-02T08:00:06Z",
-    ];
+    let first = ["1 2026-03-02T08:00:00Z", "2 2026-03-02T08:00:01Z", "3 2026-03-02T08:00:06Z"];
     assert_eq!(log.lines(), first);
     bench.advance(seconds(1_800)).await;
-    assert_eq!(
-        log.lines()[3],
-        "1 2026-03-02T09:00:00Z",
-        "the count starts anew"
-    );
+    assert_eq!(log.lines()[3], "1 2026-03-02T09:00:00Z", "the count starts anew");
     let job = bench.punctual.admin().job("hourly").await.unwrap();
     assert_eq!(job.phase(), JobPhase::Active);
 }
@@ -232,10 +181,7 @@ async fn a_declared_one_time_job_runs_however_late_and_once() {
     let second = Bench::start_in(world.clone(), |builder| builder.job(job(), planned(&log))).await;
     assert_eq!(log.lines(), ["2026-03-02T09:00:00Z"]);
     let record = second.punctual.admin().job("launch").await.unwrap();
-    assert_eq!(
-        (record.retired, record.cursor),
-        (Some(Retirement::Finished), None)
-    );
+    assert_eq!((record.retired, record.cursor), (Some(Retirement::Finished), None));
     second.punctual.shutdown().await;
     let third = Bench::start_in(world, |builder| builder.job(job(), planned(&log))).await;
     leap(&third, seconds(86_400), seconds(3_600)).await;
@@ -248,24 +194,12 @@ async fn a_schedule_ends_after_its_runs_or_at_its_end() {
     let three = Job::scheduled("three", hourly().at_most(3));
     assert_eq!(runs(three, "2026-03-02T07:00:00Z", 86_400).await.len(), 3);
     let morning = hourly().ending(instant("2026-03-02T10:30:00Z")).unwrap();
-    let morning = runs(
-        Job::scheduled("morning", morning),
-        "2026-03-02T07:00:00Z",
-        86_400,
-    )
-    .await;
-    assert_eq!(
-        morning.last().map(String::as_str),
-        Some("2026-03-02T10:00:00Z")
-    );
+    let morning = runs(Job::scheduled("morning", morning), "2026-03-02T07:00:00Z", 86_400).await;
+    assert_eq!(morning.last().map(String::as_str), Some("2026-03-02T10:00:00Z"));
     assert_eq!(morning.len(), 3);
     let afternoon = hourly().starting(instant("2026-03-02T12:30:00Z")).unwrap();
-    let afternoon = runs(
-        Job::scheduled("afternoon", afternoon),
-        "2026-03-02T07:00:00Z",
-        6 * 3_600,
-    )
-    .await;
+    let afternoon =
+        runs(Job::scheduled("afternoon", afternoon), "2026-03-02T07:00:00Z", 6 * 3_600).await;
     assert_eq!(afternoon, ["2026-03-02T13:00:00Z"]);
 }
 
@@ -328,9 +262,8 @@ async fn days_on_which_clocks_change_have_every_run_once() {
 // spec: U-19
 #[tokio::test]
 async fn what_runs_by_elapsed_time_keeps_running_through_a_clock_change() {
-    let job = Job::cron("half-hourly", "*/30 * * * *")
-        .zone("America/New_York")
-        .overlap(Overlap::Skip);
+    let job =
+        Job::cron("half-hourly", "*/30 * * * *").zone("America/New_York").overlap(Overlap::Skip);
     let night = runs(job, "2026-11-01T04:00:00Z", 4 * 3_600).await;
     assert_eq!(
         night.len(),
@@ -344,29 +277,19 @@ async fn many_jobs_at_one_instant_all_fire() {
     let log = Log::default();
     let bench = Bench::start(|builder| {
         let names = (0..250).map(|index| format!("job-{index}"));
-        names.fold(
-            builder.options(|options| options.batch = 10),
-            |builder, name| builder.job(Job::cron(name, "0 8 * * *"), planned(&log)),
-        )
+        names.fold(builder.options(|options| options.batch = 10), |builder, name| {
+            builder.job(Job::cron(name, "0 8 * * *"), planned(&log))
+        })
     })
     .await;
     for _ in 0..4 {
         bench.advance(seconds(1_000)).await;
     }
     assert_eq!(log.len(), 250);
-    let left = MessageFilter {
-        states: vec![State::Pending, State::Running],
-        ..MessageFilter::default()
-    };
+    let left =
+        MessageFilter { states: vec![State::Pending, State::Running], ..MessageFilter::default() };
     let storage = Arc::clone(&bench.storage);
-    assert!(
-        storage
-            .messages(left, Page::first(1))
-            .await
-            .unwrap()
-            .rows
-            .is_empty()
-    );
+    assert!(storage.messages(left, Page::first(1)).await.unwrap().rows.is_empty());
 }
 
 #[tokio::test]
@@ -378,26 +301,12 @@ async fn what_a_job_with_the_longest_name_sends_can_be_written_and_read_back() {
         builder.job(job, stuck::<Occurrence>(&log))
     })
     .await;
-    bench
-        .punctual
-        .jobs()
-        .once(&name)
-        .key(&name)
-        .after(seconds(60))
-        .await
-        .unwrap();
+    bench.punctual.jobs().once(&name).key(&name).after(seconds(60)).await.unwrap();
     bench.advance(seconds(3_600)).await;
-    let sent = bench
-        .storage
-        .messages(MessageFilter::default(), Page::first(9))
-        .await
-        .unwrap();
+    let sent = bench.storage.messages(MessageFilter::default(), Page::first(9)).await.unwrap();
     assert_eq!(sent.rows.len(), 2);
     for record in sent.rows {
         let text = serde_json::to_string(&record).unwrap();
-        assert_eq!(
-            serde_json::from_str::<MessageRecord>(&text).unwrap(),
-            record
-        );
+        assert_eq!(serde_json::from_str::<MessageRecord>(&text).unwrap(), record);
     }
 }

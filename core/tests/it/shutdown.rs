@@ -8,22 +8,14 @@ use crate::acting::{Gate, endings, history, retrying, stop_within, stuck, tellin
 use crate::faulty::Faulty;
 use crate::harness::{Bench, Log, rest, seconds, world};
 
-const QUIET: Stopped = Stopped {
-    interrupted: 0,
-    abandoned: 0,
-};
+const QUIET: Stopped = Stopped { interrupted: 0, abandoned: 0 };
 
 // spec: U-28, H-28
 #[tokio::test]
 async fn what_is_in_flight_finishes_within_the_drain() {
     let (log, gate) = (Log::default(), Gate::shut());
     let bench = Bench::start(|builder| builder.handler("report", waiting::<()>(&log, &gate))).await;
-    let sent = bench
-        .punctual
-        .publisher()
-        .publish("report", &())
-        .await
-        .unwrap();
+    let sent = bench.punctual.publisher().publish("report", &()).await.unwrap();
     bench.rest().await;
     let stopping = async {
         bench.advance(seconds(20)).await;
@@ -46,18 +38,12 @@ async fn nobody_takes_over_what_still_finishes_within_the_drain() {
             .options(|options| options.drain = seconds(240))
     })
     .await;
-    let sent = leaving
-        .punctual
-        .publisher()
-        .publish("report", &())
-        .await
-        .unwrap();
+    let sent = leaving.punctual.publisher().publish("report", &()).await.unwrap();
     leaving.rest().await;
     let world = (leaving.clock.clone(), leaving.storage.clone());
-    let _staying = Bench::start_in(world, |builder| {
-        builder.handler("report", waiting::<()>(&log, &gate))
-    })
-    .await;
+    let _staying =
+        Bench::start_in(world, |builder| builder.handler("report", waiting::<()>(&log, &gate)))
+            .await;
     let stopping = async {
         leaving.advance(seconds(200)).await;
         gate.open(2);
@@ -66,10 +52,7 @@ async fn nobody_takes_over_what_still_finishes_within_the_drain() {
     let (stopped, ()) = tokio::join!(leaving.punctual.shutdown(), stopping);
     assert_eq!(stopped, QUIET);
     assert_eq!(log.lines(), ["began", "ended"], "it ran once, here");
-    assert_eq!(
-        endings(&leaving.storage, sent.id).await,
-        [Ending::Succeeded]
-    );
+    assert_eq!(endings(&leaving.storage, sent.id).await, [Ending::Succeeded]);
 }
 
 // spec: H-28
@@ -78,25 +61,16 @@ async fn what_is_unfinished_is_given_back_without_spending_an_attempt() {
     let log = Log::default();
     let told = log.clone();
     let leaving = Bench::start(|builder| {
-        builder.handler_with(
-            "report",
-            retrying(Retry::none()),
-            move |(): (), context: Context| {
-                let told = told.clone();
-                async move {
-                    told.push(format!("{:?}", context.cancelled().await));
-                    Err::<(), _>("broken off")
-                }
-            },
-        )
+        builder.handler_with("report", retrying(Retry::none()), move |(): (), context: Context| {
+            let told = told.clone();
+            async move {
+                told.push(format!("{:?}", context.cancelled().await));
+                Err::<(), _>("broken off")
+            }
+        })
     })
     .await;
-    let sent = leaving
-        .punctual
-        .publisher()
-        .publish("report", &())
-        .await
-        .unwrap();
+    let sent = leaving.punctual.publisher().publish("report", &()).await.unwrap();
     leaving.rest().await;
     let stopped = stop_within(&leaving, seconds(31)).await;
     assert_eq!((stopped.interrupted, stopped.abandoned), (1, 0));
@@ -107,17 +81,10 @@ async fn what_is_unfinished_is_given_back_without_spending_an_attempt() {
 
     let world = (leaving.clock.clone(), leaving.storage.clone());
     let _staying = Bench::start_in(world, |builder| {
-        builder.handler(
-            "report",
-            telling::<()>(&log, |(), context| context.attempt().to_string()),
-        )
+        builder.handler("report", telling::<()>(&log, |(), context| context.attempt().to_string()))
     })
     .await;
-    assert_eq!(
-        log.lines(),
-        ["Shutdown", "1"],
-        "the next process has it at once"
-    );
+    assert_eq!(log.lines(), ["Shutdown", "1"], "the next process has it at once");
     let history = history(&leaving.storage, sent.id).await;
     let endings: Vec<Ending> = history.iter().map(|execution| execution.ending).collect();
     assert_eq!(endings, [Ending::Released, Ending::Succeeded]);
@@ -134,12 +101,7 @@ async fn a_result_that_arrives_while_stopping_is_stored() {
         })
     })
     .await;
-    let sent = bench
-        .punctual
-        .publisher()
-        .publish("report", &())
-        .await
-        .unwrap();
+    let sent = bench.punctual.publisher().publish("report", &()).await.unwrap();
     bench.rest().await;
     let stopped = stop_within(&bench, seconds(31)).await;
     assert_eq!((stopped.interrupted, stopped.abandoned), (1, 0));
@@ -151,12 +113,7 @@ async fn a_result_that_arrives_while_stopping_is_stored() {
 async fn a_handler_that_never_returns_does_not_hold_the_shutdown_up() {
     let log = Log::default();
     let bench = Bench::start(|builder| builder.handler("report", stuck::<()>(&log))).await;
-    let sent = bench
-        .punctual
-        .publisher()
-        .publish("report", &())
-        .await
-        .unwrap();
+    let sent = bench.punctual.publisher().publish("report", &()).await.unwrap();
     bench.rest().await;
     // The drain of 30 s and the grace of 5 s, after which the handler is dropped.
     let stopped = stop_within(&bench, seconds(36)).await;
@@ -170,17 +127,10 @@ async fn a_storage_that_is_gone_does_not_hold_the_shutdown_up() {
     let world = world();
     let (faulty, log) = (Faulty::over(&world.1), Log::default());
     let bench = Bench::start_in(world, |builder| {
-        builder
-            .storage(faulty.clone())
-            .handler("report", stuck::<()>(&log))
+        builder.storage(faulty.clone()).handler("report", stuck::<()>(&log))
     })
     .await;
-    bench
-        .punctual
-        .publisher()
-        .publish("report", &())
-        .await
-        .unwrap();
+    bench.punctual.publisher().publish("report", &()).await.unwrap();
     bench.rest().await;
     faulty.fail(&crate::faulty::EVERYTHING);
     // The drain, the grace and as much again to store what cannot be stored.
@@ -202,11 +152,7 @@ async fn starting_twice_is_one_set_up() {
     let sleepers = bench.clock.sleepers();
     bench.punctual.start().await.unwrap();
     bench.rest().await;
-    assert_eq!(
-        bench.clock.sleepers(),
-        sleepers,
-        "no second set of services"
-    );
+    assert_eq!(bench.clock.sleepers(), sleepers, "no second set of services");
     assert_eq!(bench.punctual.events().count("process.started"), 1);
     bench.advance(seconds(3_600)).await;
     assert_eq!(log.lines(), ["2026-03-02T08:00:00Z"]);
@@ -225,30 +171,18 @@ async fn services_can_be_switched_off() {
         })
     })
     .await;
-    let sent = idle
-        .punctual
-        .publisher()
-        .publish("hourly", &())
-        .await
-        .unwrap();
+    let sent = idle.punctual.publisher().publish("hourly", &()).await.unwrap();
     idle.advance(seconds(7_200)).await;
     assert_eq!(log.len(), 0);
     assert_eq!(idle.message(sent.id).await.state, State::Pending);
-    assert!(
-        idle.punctual.admin().jobs().await.unwrap().is_empty(),
-        "nothing was declared"
-    );
+    assert!(idle.punctual.admin().jobs().await.unwrap().is_empty(), "nothing was declared");
 }
 
 // spec: T-62, H-14
 #[tokio::test]
 async fn stopping_before_the_start_and_while_waiting_is_quiet() {
     let (clock, storage) = world();
-    let never = Punctual::builder()
-        .clock(clock)
-        .storage(storage)
-        .build()
-        .unwrap();
+    let never = Punctual::builder().clock(clock).storage(storage).build().unwrap();
     assert_eq!(never.shutdown().await, QUIET);
     never.start().await.unwrap();
     rest().await;
@@ -262,11 +196,7 @@ async fn stopping_before_the_start_and_while_waiting_is_quiet() {
     waiting.advance(seconds(3_600)).await;
     let before = waiting.clock.now();
     assert_eq!(waiting.punctual.shutdown().await, QUIET);
-    assert_eq!(
-        waiting.clock.now(),
-        before,
-        "nobody had to wait for anything"
-    );
+    assert_eq!(waiting.clock.now(), before, "nobody had to wait for anything");
     assert_eq!(waiting.punctual.events().count("service.failed"), 0);
     assert_eq!(waiting.clock.sleepers(), 0, "no service is left behind");
     assert_eq!(waiting.punctual.shutdown().await, QUIET, "twice is fine");
@@ -297,17 +227,10 @@ async fn goodbye_frees_what_was_abandoned_at_once() {
     let world = world();
     let (faulty, log) = (Faulty::over(&world.1), Log::default());
     let leaving = Bench::start_in(world.clone(), |builder| {
-        builder
-            .storage(faulty.clone())
-            .handler("report", stuck::<()>(&log))
+        builder.storage(faulty.clone()).handler("report", stuck::<()>(&log))
     })
     .await;
-    let sent = leaving
-        .punctual
-        .publisher()
-        .publish("report", &())
-        .await
-        .unwrap();
+    let sent = leaving.punctual.publisher().publish("report", &()).await.unwrap();
     leaving.rest().await;
     faulty.fail(&["settle"]);
     assert_eq!(stop_within(&leaving, seconds(41)).await.abandoned, 1);
@@ -315,9 +238,5 @@ async fn goodbye_frees_what_was_abandoned_at_once() {
     let done = telling::<()>(&log, |(), _| "rescued".to_owned());
     let staying = Bench::start_in(world, |builder| builder.handler("report", done)).await;
     staying.advance(seconds(1)).await;
-    assert_eq!(
-        log.lines()[1..],
-        ["rescued"],
-        "without waiting for missing beats"
-    );
+    assert_eq!(log.lines()[1..], ["rescued"], "without waiting for missing beats");
 }

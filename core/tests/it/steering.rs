@@ -18,11 +18,7 @@ fn pause(until: Option<&str>) -> PauseRequest {
 
 async fn hourly(log: &Log) -> Bench {
     let line = |occurrence: &Occurrence, context: &Context| {
-        format!(
-            "{} {:?}",
-            occurrence.nominal.strftime("%H:%M"),
-            context.source()
-        )
+        format!("{} {:?}", occurrence.nominal.strftime("%H:%M"), context.source())
     };
     Bench::start(|builder| builder.job(Job::cron("hourly", "0 * * * *"), telling(log, line))).await
 }
@@ -43,10 +39,7 @@ async fn a_trigger_runs_a_paused_job_and_leaves_its_schedule_alone() {
     assert_eq!(log.lines(), ["07:10 Manual"]);
     let after = admin.job("hourly").await.unwrap();
     assert_eq!((after.cursor, after.runs), (before.cursor, before.runs));
-    assert_eq!(
-        (after.last_nominal, &after.paused),
-        (before.last_nominal, &before.paused)
-    );
+    assert_eq!((after.last_nominal, &after.paused), (before.last_nominal, &before.paused));
     bench.advance(seconds(3_600)).await;
     assert_eq!(log.len(), 1, "it stays paused");
 }
@@ -57,20 +50,10 @@ async fn a_trigger_between_two_occurrences_disturbs_neither() {
     let log = Log::default();
     let bench = hourly(&log).await;
     bench.advance(seconds(1_800)).await;
-    bench
-        .punctual
-        .admin()
-        .trigger("hourly", false)
-        .await
-        .unwrap();
+    bench.punctual.admin().trigger("hourly", false).await.unwrap();
     bench.advance(seconds(3_600)).await;
     assert_eq!(log.lines(), ["07:30 Manual", "08:00 Scheduled"]);
-    let manual = bench
-        .punctual
-        .admin()
-        .history("hourly", Page::first(9))
-        .await
-        .unwrap();
+    let manual = bench.punctual.admin().history("hourly", Page::first(9)).await.unwrap();
     let sources: Vec<Source> = manual.rows.iter().map(|run| run.source).collect();
     assert_eq!(sources, [Source::Scheduled, Source::Manual]);
 }
@@ -79,47 +62,24 @@ async fn a_trigger_between_two_occurrences_disturbs_neither() {
 #[tokio::test]
 async fn a_trigger_of_an_unknown_job_is_refused() {
     let bench = hourly(&Log::default()).await;
-    let error = bench
-        .punctual
-        .admin()
-        .trigger("weekly", false)
-        .await
-        .unwrap_err();
+    let error = bench.punctual.admin().trigger("weekly", false).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::NotFound);
     assert!(error.to_string().contains("\"weekly\""), "{error}");
-    assert_eq!(
-        bench
-            .punctual
-            .admin()
-            .counts()
-            .await
-            .unwrap()
-            .total(State::Pending),
-        0
-    );
+    assert_eq!(bench.punctual.admin().counts().await.unwrap().total(State::Pending), 0);
 }
 
 #[tokio::test]
 async fn a_trigger_respects_the_overlap_policy_unless_told_otherwise() {
     let log = Log::default();
     let job = Job::cron("hourly", "0 * * * *").overlap(Overlap::Skip);
-    let bench = Bench::start(|builder| {
-        builder
-            .queue("default", 8)
-            .job(job, stuck::<Occurrence>(&log))
-    })
-    .await;
+    let bench =
+        Bench::start(|builder| builder.queue("default", 8).job(job, stuck::<Occurrence>(&log)))
+            .await;
     let admin = bench.punctual.admin();
     admin.trigger("hourly", false).await.unwrap();
     bench.rest().await;
-    assert_eq!(
-        admin.trigger("hourly", false).await.unwrap(),
-        Triggered::Overlapping(1)
-    );
-    assert!(matches!(
-        admin.trigger("hourly", true).await.unwrap(),
-        Triggered::Started(_)
-    ));
+    assert_eq!(admin.trigger("hourly", false).await.unwrap(), Triggered::Overlapping(1));
+    assert!(matches!(admin.trigger("hourly", true).await.unwrap(), Triggered::Started(_)));
     bench.rest().await;
     assert_eq!(log.len(), 2);
 }
@@ -140,25 +100,14 @@ async fn a_pause_lets_a_run_finish_and_a_resume_replays_nothing() {
     assert_eq!(log.lines(), ["began", "ended"]);
     let resumed = admin.resume("hourly").await.unwrap();
     assert_eq!(resumed.phase(), JobPhase::Active);
-    assert_eq!(
-        resumed.cursor,
-        Some(instant("2026-03-02T12:00:00Z")),
-        "strictly after now"
-    );
+    assert_eq!(resumed.cursor, Some(instant("2026-03-02T12:00:00Z")), "strictly after now");
     bench.advance(seconds(3_599)).await;
     assert_eq!(log.len(), 2);
     bench.advance(seconds(1)).await;
     assert_eq!(log.len(), 4);
-    let skipped = ExecutionFilter {
-        endings: vec!["skipped"],
-        ..ExecutionFilter::default()
-    };
+    let skipped = ExecutionFilter { endings: vec!["skipped"], ..ExecutionFilter::default() };
     let skipped = executions(&bench.storage, skipped).await;
-    assert!(
-        skipped
-            .iter()
-            .all(|run| run.ending == Ending::Skipped(SkipReason::Paused))
-    );
+    assert!(skipped.iter().all(|run| run.ending == Ending::Skipped(SkipReason::Paused)));
 }
 
 #[tokio::test]
@@ -166,10 +115,7 @@ async fn a_pause_ends_by_itself_and_replays_nothing() {
     let log = Log::default();
     let bench = hourly(&log).await;
     let admin = bench.punctual.admin();
-    admin
-        .pause("hourly", pause(Some("2026-03-02T09:30:00Z")))
-        .await
-        .unwrap();
+    admin.pause("hourly", pause(Some("2026-03-02T09:30:00Z"))).await.unwrap();
     bench.advance(seconds(9_000)).await;
     assert_eq!(log.len(), 0);
     let record = admin.job("hourly").await.unwrap();
@@ -180,13 +126,7 @@ async fn a_pause_ends_by_itself_and_replays_nothing() {
     let history = admin.history("hourly", Page::first(9)).await.unwrap();
     assert_eq!(history.rows.len(), 1);
     assert_eq!(history.rows[0].ending, Ending::Skipped(SkipReason::Paused));
-    assert!(
-        history.rows[0]
-            .note
-            .as_deref()
-            .unwrap()
-            .starts_with("2 occurrences")
-    );
+    assert!(history.rows[0].note.as_deref().unwrap().starts_with("2 occurrences"));
     bench.advance(seconds(1_800)).await;
     assert_eq!(log.lines(), ["10:00 Scheduled"]);
 }
@@ -209,11 +149,7 @@ async fn a_paused_one_time_job_runs_when_the_pause_is_over() {
             admin.resume("launch").await.unwrap();
             bench.rest().await;
         }
-        assert_eq!(
-            log.lines(),
-            ["2026-03-02T09:00:00Z"],
-            "by itself: {by_itself}"
-        );
+        assert_eq!(log.lines(), ["2026-03-02T09:00:00Z"], "by itself: {by_itself}");
     }
 }
 
@@ -221,18 +157,9 @@ async fn a_paused_one_time_job_runs_when_the_pause_is_over() {
 async fn pausing_and_resuming_an_unknown_job_is_refused() {
     let bench = hourly(&Log::default()).await;
     let admin = bench.punctual.admin();
-    assert_eq!(
-        admin.pause("weekly", pause(None)).await.unwrap_err().kind(),
-        ErrorKind::NotFound
-    );
-    assert_eq!(
-        admin.resume("weekly").await.unwrap_err().kind(),
-        ErrorKind::NotFound
-    );
-    assert_eq!(
-        admin.pause("", pause(None)).await.unwrap_err().kind(),
-        ErrorKind::Invalid
-    );
+    assert_eq!(admin.pause("weekly", pause(None)).await.unwrap_err().kind(), ErrorKind::NotFound);
+    assert_eq!(admin.resume("weekly").await.unwrap_err().kind(), ErrorKind::NotFound);
+    assert_eq!(admin.pause("", pause(None)).await.unwrap_err().kind(), ErrorKind::Invalid);
 }
 
 #[tokio::test]
@@ -241,13 +168,7 @@ async fn what_operators_do_is_told() {
     let bench = hourly(&log).await;
     let admin = bench.punctual.admin();
     let mut events = bench.punctual.events().listen();
-    let sent = bench
-        .punctual
-        .publisher()
-        .publish("hourly", &())
-        .after(seconds(60))
-        .await
-        .unwrap();
+    let sent = bench.punctual.publisher().publish("hourly", &()).after(seconds(60)).await.unwrap();
     admin.cancel(sent.id).await.unwrap();
     admin.redrive(sent.id).await.unwrap();
     admin.pause("hourly", pause(None)).await.unwrap();
@@ -272,12 +193,7 @@ async fn a_pause_parks_the_retries_of_its_job() {
     let bench =
         Bench::start(|builder| builder.job(job, crate::acting::failing::<Occurrence>(&log))).await;
     bench.advance(seconds(3_600)).await;
-    bench
-        .punctual
-        .admin()
-        .pause("hourly", pause(None))
-        .await
-        .unwrap();
+    bench.punctual.admin().pause("hourly", pause(None)).await.unwrap();
     bench.advance(seconds(600)).await;
     assert_eq!(log.lines(), ["1 2026-03-02T08:00:00Z"]);
 }

@@ -8,10 +8,7 @@ use crate::acting::{Gate, endings, retrying, stuck, telling, waiting};
 use crate::harness::{Bench, Log, seconds};
 
 fn limited(limit: u64, retry: Retry) -> Terms {
-    Terms {
-        timeout: Some(seconds(limit)),
-        ..retrying(retry)
-    }
+    Terms { timeout: Some(seconds(limit)), ..retrying(retry) }
 }
 
 // spec: H-25, H-24
@@ -30,9 +27,7 @@ async fn the_limit_is_the_message_s_own_else_the_global_one() {
     let publisher = bench.punctual.publisher();
     let own = publisher.publish("own", &()).await.unwrap();
     let global = publisher.publish("global", &()).await.unwrap();
-    let sent = publisher
-        .publish("sent", &())
-        .terms(limited(90, Retry::none()));
+    let sent = publisher.publish("sent", &()).terms(limited(90, Retry::none()));
     let sent = sent.await.unwrap();
     // The limit, and the grace of 5 s that a handler has after it.
     let alive = async || {
@@ -59,12 +54,7 @@ async fn the_limit_is_the_message_s_own_else_the_global_one() {
 async fn without_a_limit_a_handler_is_never_cancelled_by_time() {
     let (log, gate) = (Log::default(), Gate::shut());
     let bench = Bench::start(|builder| builder.handler("report", waiting::<()>(&log, &gate))).await;
-    let sent = bench
-        .punctual
-        .publisher()
-        .publish("report", &())
-        .await
-        .unwrap();
+    let sent = bench.punctual.publisher().publish("report", &()).await.unwrap();
     bench.advance(seconds(3_600)).await;
     assert_eq!(log.lines(), ["began"]);
     gate.open(1);
@@ -93,73 +83,38 @@ async fn a_timeout_tells_the_handler_why_fails_the_attempt_and_is_retried() {
     })
     .await;
     let mut events = bench.punctual.events().listen();
-    let sent = bench
-        .punctual
-        .publisher()
-        .publish("slow", &())
-        .await
-        .unwrap();
+    let sent = bench.punctual.publisher().publish("slow", &()).await.unwrap();
     bench.advance(seconds(30)).await;
     assert_eq!(log.lines(), ["Timeout"]);
     let record = bench.message(sent.id).await;
     assert_eq!(record.state, State::Pending);
-    assert_eq!(
-        record.due_at,
-        bench.clock.now() + punctual::jiff::SignedDuration::from_secs(100)
-    );
-    assert_eq!(
-        record.error.as_deref(),
-        Some("took longer than the 30s allowed")
-    );
+    assert_eq!(record.due_at, bench.clock.now() + punctual::jiff::SignedDuration::from_secs(100));
+    assert_eq!(record.error.as_deref(), Some("took longer than the 30s allowed"));
     bench.advance(seconds(130)).await;
-    assert_eq!(
-        endings(&bench.storage, sent.id).await,
-        [Ending::TimedOut, Ending::TimedOut]
-    );
-    assert_eq!(
-        bench.message(sent.id).await.dead,
-        Some(DeadReason::AttemptsSpent)
-    );
+    assert_eq!(endings(&bench.storage, sent.id).await, [Ending::TimedOut, Ending::TimedOut]);
+    assert_eq!(bench.message(sent.id).await.dead, Some(DeadReason::AttemptsSpent));
     let mut attempts = Vec::new();
     while let Ok(event) = events.try_recv() {
-        if let Event::AttemptTimedOut {
-            attempt, again_at, ..
-        } = *event
-        {
+        if let Event::AttemptTimedOut { attempt, again_at, .. } = *event {
             attempts.push((attempt, again_at.is_some()));
         }
     }
     assert_eq!(attempts, [(1, true), (2, false)]);
-    let level = Event::LIST
-        .iter()
-        .find(|info| info.name == "attempt.timed_out")
-        .unwrap()
-        .level;
+    let level = Event::LIST.iter().find(|info| info.name == "attempt.timed_out").unwrap().level;
     assert_eq!(level, "ERROR");
 }
 
 #[tokio::test]
 async fn a_timeout_gives_up_at_once_where_the_terms_say_so() {
     let log = Log::default();
-    let terms = Terms {
-        on_timeout: OnTimeout::Fail,
-        ..limited(30, Retry::exponential())
-    };
+    let terms = Terms { on_timeout: OnTimeout::Fail, ..limited(30, Retry::exponential()) };
     let bench =
         Bench::start(|builder| builder.handler_with("slow", terms, stuck::<()>(&log))).await;
-    let sent = bench
-        .punctual
-        .publisher()
-        .publish("slow", &())
-        .await
-        .unwrap();
+    let sent = bench.punctual.publisher().publish("slow", &()).await.unwrap();
     bench.advance(seconds(3_600)).await;
     assert_eq!(log.len(), 1);
     let record = bench.message(sent.id).await;
-    assert_eq!(
-        (record.state, record.dead),
-        (State::Dead, Some(DeadReason::TimedOut))
-    );
+    assert_eq!((record.state, record.dead), (State::Dead, Some(DeadReason::TimedOut)));
 }
 
 // spec: H-27
@@ -174,27 +129,20 @@ async fn a_handler_that_ignores_the_signal_is_dropped_after_its_grace() {
     let log = Log::default();
     let told = log.clone();
     let bench = Bench::start(|builder| {
-        builder
-            .options(|options| options.grace = seconds(7))
-            .handler_with(
-                "deaf",
-                limited(30, Retry::none()),
-                move |(): (), _: Context| {
-                    let told = Told(told.clone());
-                    async move {
-                        std::future::pending::<()>().await;
-                        drop(told);
-                    }
-                },
-            )
+        builder.options(|options| options.grace = seconds(7)).handler_with(
+            "deaf",
+            limited(30, Retry::none()),
+            move |(): (), _: Context| {
+                let told = Told(told.clone());
+                async move {
+                    std::future::pending::<()>().await;
+                    drop(told);
+                }
+            },
+        )
     })
     .await;
-    let sent = bench
-        .punctual
-        .publisher()
-        .publish("deaf", &())
-        .await
-        .unwrap();
+    let sent = bench.punctual.publisher().publish("deaf", &()).await.unwrap();
     bench.advance(seconds(36)).await;
     assert_eq!(log.len(), 0);
     assert_eq!(bench.message(sent.id).await.state, State::Running);
@@ -209,10 +157,7 @@ async fn a_job_declares_its_limit_and_zero_means_none() {
     let log = Log::default();
     let bench = Bench::start(|builder| {
         builder
-            .job(
-                Job::cron("limited", "0 8 * * *").timeout(seconds(20)),
-                stuck::<Occurrence>(&log),
-            )
+            .job(Job::cron("limited", "0 8 * * *").timeout(seconds(20)), stuck::<Occurrence>(&log))
             .job(
                 Job::cron("free", "0 8 * * *").timeout(seconds(0)),
                 telling::<Occurrence>(&log, |_, _| "free".to_owned()),
@@ -220,16 +165,10 @@ async fn a_job_declares_its_limit_and_zero_means_none() {
     })
     .await;
     let admin = bench.punctual.admin();
-    assert_eq!(
-        admin.job("limited").await.unwrap().job.terms.timeout,
-        Some(seconds(20))
-    );
+    assert_eq!(admin.job("limited").await.unwrap().job.terms.timeout, Some(seconds(20)));
     assert_eq!(admin.job("free").await.unwrap().job.terms.timeout, None);
     bench.advance(seconds(3_600 + 25)).await;
     assert_eq!(bench.punctual.events().count("attempt.timed_out"), 1);
-    let history = admin
-        .history("limited", punctual::inspect::Page::first(9))
-        .await
-        .unwrap();
+    let history = admin.history("limited", punctual::inspect::Page::first(9)).await.unwrap();
     assert_eq!(history.rows[0].ending, Ending::TimedOut);
 }

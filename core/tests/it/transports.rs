@@ -21,10 +21,8 @@ async fn post(
 ) -> (Bench, Arc<Broker>) {
     let world = world();
     let broker = Broker::new(&world.0, capabilities);
-    let bench = Bench::start_in(world, |builder| {
-        build(builder.transport("post", broker.clone()))
-    })
-    .await;
+    let bench =
+        Bench::start_in(world, |builder| build(builder.transport("post", broker.clone()))).await;
     (bench, broker)
 }
 
@@ -34,9 +32,7 @@ fn receiving(log: &Log) -> impl FnOnce(Builder) -> Builder + use<'_> {
             let tenant = context.headers().get("tenant").unwrap_or("none");
             format!("{text} for {tenant} at {}", context.started_at())
         };
-        builder
-            .handler("mail", telling::<String>(log, line))
-            .subscribe("post", "mail", "office")
+        builder.handler("mail", telling::<String>(log, line)).subscribe("post", "mail", "office")
     }
 }
 
@@ -46,12 +42,7 @@ async fn held(storage: &MemoryStorage) -> usize {
         queue: Some(Queue::of_relay(&TransportName::new("post").unwrap())),
         ..MessageFilter::default()
     };
-    storage
-        .messages(filter, Page::first(99))
-        .await
-        .unwrap()
-        .rows
-        .len()
+    storage.messages(filter, Page::first(99)).await.unwrap().rows.len()
 }
 
 // spec: D-8, D-13, D-15, D-36
@@ -60,29 +51,14 @@ async fn without_a_delay_a_message_goes_at_once_and_past_the_storage() {
     let (world, log) = (world(), Log::default());
     let (broker, faulty) = (Broker::new(&world.0, PLAIN), Faulty::over(&world.1));
     let bench = Bench::start_in(world, |builder| {
-        receiving(&log)(
-            builder
-                .storage(faulty.clone())
-                .transport("post", broker.clone()),
-        )
+        receiving(&log)(builder.storage(faulty.clone()).transport("post", broker.clone()))
     })
     .await;
     let publisher = bench.punctual.publisher();
     let sent = publisher.publish("mail", "now").via("post").await.unwrap();
-    publisher
-        .publish("mail", "zero")
-        .after(seconds(0))
-        .via("post")
-        .await
-        .unwrap();
+    publisher.publish("mail", "zero").after(seconds(0)).via("post").await.unwrap();
     let past = instant("2026-01-01T00:00:00Z");
-    publisher
-        .publish("mail", "past")
-        .at(past)
-        .allow_past()
-        .via("post")
-        .await
-        .unwrap();
+    publisher.publish("mail", "past").at(past).allow_past().via("post").await.unwrap();
     assert_eq!(faulty.calls("enqueue"), 0);
     bench.rest().await;
     assert_eq!(log.len(), 3);
@@ -97,11 +73,7 @@ async fn without_a_delay_a_message_goes_at_once_and_past_the_storage() {
 async fn a_delay_the_transport_cannot_do_is_waited_for_in_the_storage() {
     let log = Log::default();
     let (bench, broker) = post(PLAIN, receiving(&log)).await;
-    let publish = bench
-        .punctual
-        .publisher()
-        .publish("mail", "later")
-        .header("tenant", "acme");
+    let publish = bench.punctual.publisher().publish("mail", "later").header("tenant", "acme");
     let sent = publish.after(seconds(600)).via("post").await.unwrap();
     bench.advance(seconds(599)).await;
     assert_eq!(
@@ -112,11 +84,7 @@ async fn a_delay_the_transport_cannot_do_is_waited_for_in_the_storage() {
     assert_eq!(bench.punctual.events().count("message.held"), 1);
     bench.advance(seconds(1)).await;
     assert_eq!(log.lines(), ["later for acme at 2026-03-02T07:10:00Z"]);
-    assert_eq!(
-        (broker.waiting(), held(&bench.storage).await),
-        (0, 0),
-        "one copy"
-    );
+    assert_eq!((broker.waiting(), held(&bench.storage).await), (0, 0), "one copy");
     assert_eq!(bench.punctual.events().count("message.relayed"), 1);
     bench.advance(seconds(3_600)).await;
     assert_eq!(log.len(), 1);
@@ -128,32 +96,16 @@ async fn a_delay_the_transport_cannot_do_is_waited_for_in_the_storage() {
 #[tokio::test]
 async fn a_native_delay_is_used_as_far_as_it_reaches() {
     let log = Log::default();
-    let capabilities = Capabilities {
-        publish_delay: Delay::UpTo(seconds(900)),
-        ..PLAIN
-    };
+    let capabilities = Capabilities { publish_delay: Delay::UpTo(seconds(900)), ..PLAIN };
     let (bench, broker) = post(capabilities, receiving(&log)).await;
     let publisher = bench.punctual.publisher();
-    publisher
-        .publish("mail", "near")
-        .after(seconds(900))
-        .via("post")
-        .await
-        .unwrap();
-    publisher
-        .publish("mail", "far")
-        .after(seconds(901))
-        .via("post")
-        .await
-        .unwrap();
+    publisher.publish("mail", "near").after(seconds(900)).via("post").await.unwrap();
+    publisher.publish("mail", "far").after(seconds(901)).via("post").await.unwrap();
     assert_eq!((broker.waiting(), held(&bench.storage).await), (1, 1));
     bench.advance(seconds(901)).await;
     assert_eq!(
         log.lines(),
-        [
-            "near for none at 2026-03-02T07:15:00Z",
-            "far for none at 2026-03-02T07:15:01Z"
-        ]
+        ["near for none at 2026-03-02T07:15:00Z", "far for none at 2026-03-02T07:15:01Z"]
     );
 }
 
@@ -163,10 +115,8 @@ async fn a_storage_of_its_own_serves_as_a_transport() {
     let (world, log) = (world(), Log::default());
     let owner = ProcessId::from_uuid(punctual::uuid::Uuid::from_u128(1));
     let stored = Arc::new(memory_transport(world.0.clone(), owner));
-    let bench = Bench::start_in(world, |builder| {
-        receiving(&log)(builder.transport("post", stored))
-    })
-    .await;
+    let bench =
+        Bench::start_in(world, |builder| receiving(&log)(builder.transport("post", stored))).await;
     let publisher = bench.punctual.publisher();
     publisher.publish("mail", "now").via("post").await.unwrap();
     publisher
@@ -196,21 +146,11 @@ async fn a_long_handler_keeps_what_it_got_from_a_stored_transport() {
             .subscribe("post", "mail", "office")
     })
     .await;
-    bench
-        .punctual
-        .publisher()
-        .publish("mail", "long")
-        .via("post")
-        .await
-        .unwrap();
+    bench.punctual.publisher().publish("mail", "long").via("post").await.unwrap();
     bench.advance(seconds(1_000)).await;
     gate.open(2);
     bench.rest().await;
-    assert_eq!(
-        log.lines(),
-        ["began", "ended"],
-        "it was neither cancelled nor run twice"
-    );
+    assert_eq!(log.lines(), ["began", "ended"], "it was neither cancelled nor run twice");
     assert_eq!(bench.punctual.events().count("attempt.succeeded"), 1);
 }
 
@@ -222,18 +162,8 @@ async fn a_refused_topic_holds_up_no_other() {
     let (bench, broker) = post(PLAIN, receiving(&log)).await;
     broker.refuse(Some("broken"));
     let publisher = bench.punctual.publisher();
-    let broken = publisher
-        .publish("broken", "first")
-        .after(seconds(60))
-        .via("post")
-        .await
-        .unwrap();
-    publisher
-        .publish("mail", "second")
-        .after(seconds(60))
-        .via("post")
-        .await
-        .unwrap();
+    let broken = publisher.publish("broken", "first").after(seconds(60)).via("post").await.unwrap();
+    publisher.publish("mail", "second").after(seconds(60)).via("post").await.unwrap();
     bench.advance(seconds(60)).await;
     assert_eq!(log.len(), 1);
     let record = bench.message(broken.id).await;
@@ -242,11 +172,7 @@ async fn a_refused_topic_holds_up_no_other() {
     bench.advance(seconds(600)).await;
     broker.refuse(None);
     bench.advance(seconds(30)).await;
-    assert_eq!(
-        bench.message(broken.id).await.state,
-        State::Done,
-        "it was tried until it worked"
-    );
+    assert_eq!(bench.message(broken.id).await.state, State::Done, "it was tried until it worked");
     assert_eq!(broker.waiting(), 1);
 }
 
@@ -265,10 +191,7 @@ async fn without_a_storage_a_delay_is_a_configuration_error() {
         let (name, id) = &error.facts()[0];
         assert_eq!(*name, "message");
         assert!(error.to_string().contains(id.as_str()), "{error}");
-        assert!(
-            error.to_string().contains("give the builder a storage"),
-            "{error}"
-        );
+        assert!(error.to_string().contains("give the builder a storage"), "{error}");
     }
     assert_eq!(broker.waiting(), 0);
     publisher.publish("mail", "now").via("post").await.unwrap();
@@ -279,13 +202,7 @@ async fn without_a_storage_a_delay_is_a_configuration_error() {
 #[tokio::test]
 async fn a_transport_nobody_gave_is_not_found() {
     let bench = Bench::start(|builder| builder).await;
-    let error = bench
-        .punctual
-        .publisher()
-        .publish("mail", "x")
-        .via("post")
-        .await
-        .unwrap_err();
+    let error = bench.punctual.publisher().publish("mail", "x").via("post").await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::NotFound);
     assert!(error.to_string().contains("\"post\""), "{error}");
 }
@@ -295,22 +212,13 @@ async fn a_start_that_fails_at_a_transport_can_be_tried_again() {
     let (world, log) = (world(), Log::default());
     let broker = Broker::new(&world.0, PLAIN);
     broker.refuse(Some("mail"));
-    let builder = punctual::Punctual::builder()
-        .clock(world.0)
-        .storage(world.1);
-    let process = receiving(&log)(builder.transport("post", broker.clone()))
-        .build()
-        .unwrap();
+    let builder = punctual::Punctual::builder().clock(world.0).storage(world.1);
+    let process = receiving(&log)(builder.transport("post", broker.clone())).build().unwrap();
     let error = process.start().await.unwrap_err();
     assert!(error.is_temporary(), "{error}");
     broker.refuse(None);
     process.start().await.unwrap();
-    process
-        .publisher()
-        .publish("mail", "hello")
-        .via("post")
-        .await
-        .unwrap();
+    process.publisher().publish("mail", "hello").via("post").await.unwrap();
     crate::harness::rest().await;
     assert_eq!(log.len(), 1);
 }
@@ -319,17 +227,10 @@ async fn a_start_that_fails_at_a_transport_can_be_tried_again() {
 #[tokio::test]
 async fn a_process_that_does_not_handle_subscribes_to_nothing() {
     let log = Log::default();
-    let (bench, broker) = post(PLAIN, |builder| {
-        receiving(&log)(builder.options(|options| options.handling = false))
-    })
-    .await;
-    bench
-        .punctual
-        .publisher()
-        .publish("mail", "hello")
-        .via("post")
-        .await
-        .unwrap();
+    let (bench, broker) =
+        post(PLAIN, |builder| receiving(&log)(builder.options(|options| options.handling = false)))
+            .await;
+    bench.punctual.publisher().publish("mail", "hello").via("post").await.unwrap();
     bench.advance(seconds(60)).await;
     assert_eq!((log.len(), broker.waiting()), (0, 1));
 }
@@ -339,18 +240,10 @@ async fn a_process_that_does_not_handle_subscribes_to_nothing() {
 async fn a_shutdown_reaches_deliveries_and_closes_when_they_are_settled() {
     let log = Log::default();
     let (bench, broker) = post(PLAIN, |builder| {
-        builder
-            .handler("mail", stuck::<String>(&log))
-            .subscribe("post", "mail", "office")
+        builder.handler("mail", stuck::<String>(&log)).subscribe("post", "mail", "office")
     })
     .await;
-    bench
-        .punctual
-        .publisher()
-        .publish("mail", "stuck")
-        .via("post")
-        .await
-        .unwrap();
+    bench.punctual.publisher().publish("mail", "stuck").via("post").await.unwrap();
     bench.rest().await;
     assert_eq!(broker.unsettled(), 1);
     let stopped = stop_within(&bench, seconds(41)).await;
@@ -366,21 +259,13 @@ async fn a_shutdown_reaches_deliveries_and_closes_when_they_are_settled() {
 async fn no_transport_is_needed_at_all() {
     let log = Log::default();
     let bench = Bench::start(|builder| {
-        builder
-            .handler("mail", telling::<String>(&log, |text, _| text.clone()))
-            .job(
-                punctual::Job::cron("hourly", "0 * * * *"),
-                telling::<punctual::Occurrence>(&log, |_, _| "hourly".to_owned()),
-            )
+        builder.handler("mail", telling::<String>(&log, |text, _| text.clone())).job(
+            punctual::Job::cron("hourly", "0 * * * *"),
+            telling::<punctual::Occurrence>(&log, |_, _| "hourly".to_owned()),
+        )
     })
     .await;
-    bench
-        .punctual
-        .publisher()
-        .publish("mail", "later")
-        .after(seconds(60))
-        .await
-        .unwrap();
+    bench.punctual.publisher().publish("mail", "later").after(seconds(60)).await.unwrap();
     bench.advance(seconds(3_600)).await;
     assert_eq!(log.lines(), ["later", "hourly"]);
     assert_eq!(bench.punctual.events().count("service.failed"), 0);

@@ -1,7 +1,7 @@
 //! Walkthroughs: what an application sees, end to end, under a manual clock.
 
-use punctual::model::{Ending, State};
 use punctual::inspect::{ExecutionFilter, Page};
+use punctual::model::{Ending, State};
 use punctual::{Context, Inspect, Job, Misfire, Occurrence, Outcome, Retry};
 
 use crate::harness::{Bench, Log, instant, seconds};
@@ -34,7 +34,10 @@ async fn a_message_now_and_a_message_later() {
 async fn a_failure_is_retried_by_the_policy_and_ends_as_a_dead_letter() {
     let log = Log::default();
     let seen = log.clone();
-    let terms = punctual::model::Terms { retry: Retry::intervals([seconds(10), seconds(60)]), ..Default::default() };
+    let terms = punctual::model::Terms {
+        retry: Retry::intervals([seconds(10), seconds(60)]),
+        ..Default::default()
+    };
     let bench = Bench::start(|builder| {
         builder.handler_with("charge", terms, move |(): (), context: Context| {
             let seen = seen.clone();
@@ -65,7 +68,8 @@ async fn a_snooze_spends_no_attempt_and_a_discard_is_dead_at_once() {
     let bench = Bench::start(|builder| {
         builder
             .handler("nap", |(): (), context: Context| async move {
-                if context.attempt() == 1 && context.started_at() < instant("2026-03-02T07:03:00Z") {
+                if context.attempt() == 1 && context.started_at() < instant("2026-03-02T07:03:00Z")
+                {
                     return Outcome::Snooze(seconds(60));
                 }
                 Outcome::Done
@@ -94,7 +98,11 @@ async fn a_cron_job_after_an_outage_of_two_hours() {
             let seen = seen.clone();
             async move {
                 let missed = occurrence.misfire.map_or(0, |misfire| misfire.missed_count);
-                seen.push(format!("{} at {} missed {missed}", occurrence.nominal, context.started_at()));
+                seen.push(format!(
+                    "{} at {} missed {missed}",
+                    occurrence.nominal,
+                    context.started_at()
+                ));
             }
         }
     };
@@ -108,6 +116,7 @@ async fn a_cron_job_after_an_outage_of_two_hours() {
     assert_eq!(log.lines(), ["2026-03-03T01:00:00Z at 2026-03-03T03:10:00Z missed 1"]);
     second.advance(seconds(24 * 3600)).await;
     assert_eq!(log.lines()[1..], ["2026-03-04T01:00:00Z at 2026-03-04T01:00:00Z missed 0"]);
-    let history = second.storage.executions(ExecutionFilter::default(), Page::first(10)).await.unwrap();
+    let history =
+        second.storage.executions(ExecutionFilter::default(), Page::first(10)).await.unwrap();
     assert!(history.rows.iter().all(|execution| execution.ending == Ending::Succeeded));
 }

@@ -6,10 +6,8 @@ use super::{Finding, Source};
 
 pub(super) fn check(sources: &[Source]) -> Vec<Finding> {
     let records = adr::records(sources);
-    let mut findings: Vec<Finding> = (1..)
-        .zip(&records)
-        .filter_map(|(expected, record)| broken(expected, record))
-        .collect();
+    let mut findings: Vec<Finding> =
+        (1..).zip(&records).filter_map(|(expected, record)| broken(expected, record)).collect();
     let index = sources.iter().find(|source| source.path == adr::INDEX);
     let fresh = index.is_some_and(|index| index.text == adr::index(sources));
     if !records.is_empty() && !fresh {

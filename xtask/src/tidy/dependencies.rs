@@ -31,9 +31,7 @@ pub(crate) fn dependency_rules(sources: &[Source]) -> Vec<Finding> {
 /// The package name of a back-end, when this is its manifest.
 fn back_end(source: &Source) -> Option<String> {
     let inner = source.path.strip_suffix("/Cargo.toml")?;
-    let name = FAMILIES
-        .iter()
-        .find_map(|family| inner.strip_prefix(family))?;
+    let name = FAMILIES.iter().find_map(|family| inner.strip_prefix(family))?;
     Some(format!("punctual-{name}"))
 }
 
@@ -63,18 +61,14 @@ fn refusal(source: &Source, section: &str, package: &str, back_ends: &[String]) 
     let is_back_end = back_end(source).is_some();
     let for_tests = section.contains("dev-dependencies");
     if is_back_end && !(for_tests && package == SUITE) {
-        return Some(format!(
-            "a back-end depends on the core only, not on `{package}`"
-        ));
+        return Some(format!("a back-end depends on the core only, not on `{package}`"));
     }
     if folder == "core/" && !for_tests && package != "punctual-macros" {
         return Some(format!("the core does not know `{package}`"));
     }
     let may_name = folder == "server/" || OUTSIDE.contains(&folder);
     if !may_name && !for_tests && back_ends.iter().any(|name| name == package) {
-        return Some(format!(
-            "only the server names back-ends such as `{package}`"
-        ));
+        return Some(format!("only the server names back-ends such as `{package}`"));
     }
     None
 }
@@ -87,16 +81,11 @@ fn our_packages(line: &str) -> impl Iterator<Item = &str> {
 
 fn code(source: &Source, back_ends: &[String]) -> Vec<Finding> {
     let of_product = !OUTSIDE.iter().any(|folder| source.path.starts_with(folder))
-        && !FAMILIES
-            .iter()
-            .any(|family| source.path.starts_with(family));
+        && !FAMILIES.iter().any(|family| source.path.starts_with(family));
     if source.path == BACK_ENDS || !of_product || source.path.contains("/tests/") {
         return Vec::new();
     }
-    let names: Vec<String> = back_ends
-        .iter()
-        .map(|name| name.replace('-', "_"))
-        .collect();
+    let names: Vec<String> = back_ends.iter().map(|name| name.replace('-', "_")).collect();
     source
         .code_lines()
         .filter(|(_, line)| names.iter().any(|name| has_word(line, name)))

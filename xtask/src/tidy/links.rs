@@ -72,10 +72,7 @@ mod tests {
 
     #[test]
     fn links_that_lead_somewhere_are_not() {
-        assert_eq!(
-            dead("[a](adr/README.md#top), [b](../README.md), [c](#here)\n"),
-            0
-        );
+        assert_eq!(dead("[a](adr/README.md#top), [b](../README.md), [c](#here)\n"), 0);
         assert_eq!(dead("[a](https://example.org/x)\n"), 0);
     }
 

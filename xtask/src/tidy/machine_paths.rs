@@ -43,9 +43,6 @@ mod tests {
 
     #[test]
     fn other_slashes_are_not() {
-        assert_eq!(
-            count("../work/main, storages/home/x, /workers/3, https://a.b/home/\n"),
-            0
-        );
+        assert_eq!(count("../work/main, storages/home/x, /workers/3, https://a.b/home/\n"), 0);
     }
 }

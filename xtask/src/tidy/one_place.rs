@@ -106,25 +106,13 @@ mod tests {
 
     #[test]
     fn a_comment_may_speak_of_clocks() {
-        assert_eq!(
-            count("core/src/lib.rs", "/// Never calls Instant::now.\n"),
-            0
-        );
+        assert_eq!(count("core/src/lib.rs", "/// Never calls Instant::now.\n"), 0);
     }
 
     #[test]
     fn the_pure_folders_do_not_know_the_runtime() {
-        assert_eq!(
-            count("core/src/policy/retry.rs", "use tokio::sync::Notify;\n"),
-            1
-        );
-        assert_eq!(
-            count("core/src/engine/relay.rs", "use tokio::sync::Notify;\n"),
-            0
-        );
-        assert_eq!(
-            count("core/src/model/id.rs", "//! Knows nothing of tokio.\n"),
-            0
-        );
+        assert_eq!(count("core/src/policy/retry.rs", "use tokio::sync::Notify;\n"), 1);
+        assert_eq!(count("core/src/engine/relay.rs", "use tokio::sync::Notify;\n"), 0);
+        assert_eq!(count("core/src/model/id.rs", "//! Knows nothing of tokio.\n"), 0);
     }
 }

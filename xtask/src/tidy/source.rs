@@ -20,10 +20,7 @@ pub(crate) struct Finding {
 
 impl Source {
     pub(crate) fn new(path: impl Into<String>, text: impl Into<String>) -> Self {
-        Self {
-            path: path.into(),
-            text: text.into(),
-        }
+        Self { path: path.into(), text: text.into() }
     }
 
     pub(crate) fn is_rust(&self) -> bool {
@@ -35,9 +32,7 @@ impl Source {
     }
 
     fn has_ending(&self, ending: &str) -> bool {
-        Path::new(&self.path)
-            .extension()
-            .is_some_and(|own| own == ending)
+        Path::new(&self.path).extension().is_some_and(|own| own == ending)
     }
 
     /// The rules spell what they forbid.
@@ -53,16 +48,11 @@ impl Source {
     /// Lines of Rust without what follows a `//`. A `//` inside a string cuts that line short, which
     /// can hide a word from a rule but never invents one.
     pub(crate) fn code_lines(&self) -> impl Iterator<Item = (usize, &str)> {
-        self.lines()
-            .map(|(number, line)| (number, line.split("//").next().unwrap_or_default()))
+        self.lines().map(|(number, line)| (number, line.split("//").next().unwrap_or_default()))
     }
 
     pub(crate) fn finding(&self, line: usize, what: impl Into<String>) -> Finding {
-        Finding {
-            path: self.path.clone(),
-            line,
-            what: what.into(),
-        }
+        Finding { path: self.path.clone(), line, what: what.into() }
     }
 }
 

@@ -9,11 +9,8 @@ pub(super) fn check(source: &Source) -> Vec<Finding> {
     if source.is_a_rule() {
         return Vec::new();
     }
-    let is_open = |line: &str| {
-        MARKS
-            .iter()
-            .any(|mark| has_word(line, mark) && !has_issue_number(line, mark))
-    };
+    let is_open =
+        |line: &str| MARKS.iter().any(|mark| has_word(line, mark) && !has_issue_number(line, mark));
     source
         .lines()
         .filter(|(_, line)| is_open(line) && !line.contains('`'))

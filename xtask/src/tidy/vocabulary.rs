@@ -58,23 +58,15 @@ fn public_type(line: &str) -> Option<&str> {
     let rest = line.trim_start().strip_prefix("pub ")?;
     let (kind, name) = rest.split_once(' ')?;
     let end = name.find(|letter: char| !letter.is_alphanumeric());
-    KINDS
-        .contains(&kind)
-        .then(|| &name[..end.unwrap_or(name.len())])
+    KINDS.contains(&kind).then(|| &name[..end.unwrap_or(name.len())])
 }
 
 /// `StoredTransport` is `Stored` and `Transport`.
 fn camel_words(name: &str) -> Vec<&str> {
-    let mut starts: Vec<usize> = name
-        .char_indices()
-        .filter(|(_, letter)| letter.is_uppercase())
-        .map(|(i, _)| i)
-        .collect();
+    let mut starts: Vec<usize> =
+        name.char_indices().filter(|(_, letter)| letter.is_uppercase()).map(|(i, _)| i).collect();
     starts.push(name.len());
-    starts
-        .windows(2)
-        .map(|pair| &name[pair[0]..pair[1]])
-        .collect()
+    starts.windows(2).map(|pair| &name[pair[0]..pair[1]]).collect()
 }
 
 #[cfg(test)]
@@ -95,14 +87,8 @@ mod tests {
     #[test]
     fn other_words_private_types_and_other_crates_are_not() {
         assert_eq!(count("core/src/a.rs", "pub struct StoredTransport {\n"), 0);
-        assert_eq!(
-            count("core/src/a.rs", "struct Task;\npub fn task() {}\n"),
-            0
-        );
-        assert_eq!(
-            count("transports/nats/src/lib.rs", "pub struct Subject;\n"),
-            0
-        );
+        assert_eq!(count("core/src/a.rs", "struct Task;\npub fn task() {}\n"), 0);
+        assert_eq!(count("transports/nats/src/lib.rs", "pub struct Subject;\n"), 0);
     }
 
     #[test]

@@ -48,12 +48,7 @@ impl Answer {
     }
 
     fn refused(id: Value, error: String) -> Answer {
-        Answer {
-            id: Some(id),
-            next: None,
-            canonical: None,
-            error: Some(error),
-        }
+        Answer { id: Some(id), next: None, canonical: None, error: Some(error) }
     }
 }
 
@@ -127,10 +122,7 @@ fn answer_line(line: &[u8]) -> Answer {
 
 /// The times that a question asks for, with the canonical text.
 pub(super) fn answer(id: Value, query: &Query) -> Answer {
-    let next = query
-        .answers()
-        .map(|at| format_instant(at, query.zone()))
-        .collect();
+    let next = query.answers().map(|at| format_instant(at, query.zone())).collect();
     Answer {
         id: Some(id),
         next: Some(next),

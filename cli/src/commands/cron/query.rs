@@ -104,9 +104,7 @@ impl Query {
 fn parse_instant(text: &str) -> Result<Timestamp, QueryError> {
     let refuse = |_| QueryError::Instant(text.chars().take(80).collect());
     if text.contains('[') {
-        text.parse::<Zoned>()
-            .map(|zoned| zoned.timestamp())
-            .map_err(refuse)
+        text.parse::<Zoned>().map(|zoned| zoned.timestamp()).map_err(refuse)
     } else {
         text.parse::<Timestamp>().map_err(refuse)
     }
@@ -140,10 +138,7 @@ impl std::fmt::Display for QueryError {
                  2026-03-29T01:30:00+01:00"
             ),
             QueryError::Count(count) => {
-                write!(
-                    out,
-                    "{count} answers are too many, ask for {COUNT_MAX} at most"
-                )
+                write!(out, "{count} answers are too many, ask for {COUNT_MAX} at most")
             }
         }
     }

@@ -39,7 +39,10 @@ impl Screen {
     }
 
     pub(super) fn missed(&self, count: u64) -> Result<()> {
-        line(&self.paint(DIM, &format!("              {count} events came faster than they could be shown")))
+        line(&self.paint(
+            DIM,
+            &format!("              {count} events came faster than they could be shown"),
+        ))
     }
 
     pub(super) fn event(&self, now: Timestamp, event: &Arc<Event>) -> Result<()> {
@@ -48,7 +51,11 @@ impl Screen {
         }
         let (colour, what, name, detail) = told(event, now);
         let time = now.round(Unit::Millisecond)?.strftime("%H:%M:%S%.3f").to_string();
-        let text = format!("{}  {}  {name:<20} {detail}", self.paint(DIM, &time), self.paint(colour, &format!("{what:<10}")));
+        let text = format!(
+            "{}  {}  {name:<20} {detail}",
+            self.paint(DIM, &time),
+            self.paint(colour, &format!("{what:<10}"))
+        );
         line(text.trim_end())
     }
 
@@ -75,18 +82,26 @@ impl Screen {
         for record in dead {
             let error = record.error.as_deref().unwrap_or_default();
             let reason = record.dead.map_or("", punctual::model::DeadReason::as_str);
-            line(&format!("  {:<20} {reason} after {} attempts: {error}", record.message.topic.as_str(), record.attempt))?;
+            line(&format!(
+                "  {:<20} {reason} after {} attempts: {error}",
+                record.message.topic.as_str(),
+                record.attempt
+            ))?;
         }
-        let counts: Vec<String> = events.iter().map(|(name, count)| format!("{name} {count}")).collect();
+        let counts: Vec<String> =
+            events.iter().map(|(name, count)| format!("{name} {count}")).collect();
         line(&self.paint(DIM, &format!("\nEvents: {}", counts.join(", "))))?;
-        let end = if abandoned == 0 { "Stopped; nothing was left unfinished." } else { "Stopped with unfinished work." };
+        let end = if abandoned == 0 {
+            "Stopped; nothing was left unfinished."
+        } else {
+            "Stopped with unfinished work."
+        };
         line(end)
     }
 
     fn paint(&self, code: &str, text: &str) -> String {
         if self.colours { format!("\u{1b}[{code}m{text}\u{1b}[0m") } else { text.to_owned() }
     }
-
 }
 
 fn line(text: &str) -> Result<()> {
@@ -103,12 +118,20 @@ fn told(event: &Event, now: Timestamp) -> (&'static str, &'static str, String, S
     match event {
         Event::MessageEnqueued { topic, due_at, .. } => {
             let wait = between(now, *due_at);
-            let due = if wait.as_millis() < 10 { "due now".to_owned() } else { format!("due in {:.1} s", wait.as_secs_f64()) };
+            let due = if wait.as_millis() < 10 {
+                "due now".to_owned()
+            } else {
+                format!("due in {:.1} s", wait.as_secs_f64())
+            };
             (BLUE, "published", topic.to_string(), due)
         }
         Event::JobDeclared { job, .. } => (BLUE, "declared", job.to_string(), String::new()),
-        Event::JobFired { job, nominal, .. } => (BLUE, "fired", job.to_string(), format!("for {}", nominal.strftime("%H:%M:%S"))),
-        Event::AttemptSucceeded { topic, took, .. } => (GREEN, "done", topic.to_string(), format!("took {}", milliseconds(*took))),
+        Event::JobFired { job, nominal, .. } => {
+            (BLUE, "fired", job.to_string(), format!("for {}", nominal.strftime("%H:%M:%S")))
+        }
+        Event::AttemptSucceeded { topic, took, .. } => {
+            (GREEN, "done", topic.to_string(), format!("took {}", milliseconds(*took)))
+        }
         Event::AttemptFailed { topic, attempt, error, again_at, .. } => {
             let again = again_at.map_or_else(
                 || "no attempt left".to_owned(),
@@ -117,8 +140,12 @@ fn told(event: &Event, now: Timestamp) -> (&'static str, &'static str, String, S
             let error = error.as_deref().unwrap_or_default();
             (YELLOW, "failed", topic.to_string(), format!("attempt {attempt}: {error}; {again}"))
         }
-        Event::MessageDead { topic, reason, .. } => (RED, "dead", topic.to_string(), format!("{}, kept as a dead letter", reason.as_str())),
-        Event::ProcessStopping { running, .. } => (DIM, "stopping", String::new(), format!("{running} running")),
+        Event::MessageDead { topic, reason, .. } => {
+            (RED, "dead", topic.to_string(), format!("{}, kept as a dead letter", reason.as_str()))
+        }
+        Event::ProcessStopping { running, .. } => {
+            (DIM, "stopping", String::new(), format!("{running} running"))
+        }
         Event::ProcessStopped { .. } => (DIM, "stopped", String::new(), String::new()),
         other => (DIM, "event", other.name().to_owned(), String::new()),
     }

@@ -27,9 +27,7 @@ pub(super) struct ByEnd<Row> {
 
 impl<Row: Ended> ByEnd<Row> {
     pub(super) fn new() -> Self {
-        Self {
-            rows: VecDeque::new(),
-        }
+        Self { rows: VecDeque::new() }
     }
 
     /// Puts a row in its place; nothing happens when one is there already.
@@ -90,16 +88,12 @@ impl<Row: Ended> ByEnd<Row> {
 
     /// What ended strictly before an instant, oldest first.
     pub(super) fn before(&self, instant: Timestamp) -> impl Iterator<Item = &Row> {
-        self.rows
-            .iter()
-            .take_while(move |row| row.place() < first_at(instant))
+        self.rows.iter().take_while(move |row| row.place() < first_at(instant))
     }
 
     /// What ended at an instant or later, oldest first.
     pub(super) fn since(&self, instant: Timestamp) -> impl Iterator<Item = &Row> {
-        let start = self
-            .rows
-            .partition_point(|row| row.place() < first_at(instant));
+        let start = self.rows.partition_point(|row| row.place() < first_at(instant));
         self.rows.range(start..)
     }
 }

@@ -52,14 +52,8 @@ impl Memory {
         if self.names.twin(&stored.record.message).is_some() {
             return Commanded::Refused(state);
         }
-        let message = Message {
-            source: Source::Redriven,
-            ..(*stored.record.message).clone()
-        };
-        let fresh = MessageRecord {
-            due_at,
-            ..MessageRecord::new(Arc::new(message))
-        };
+        let message = Message { source: Source::Redriven, ..(*stored.record.message).clone() };
+        let fresh = MessageRecord { due_at, ..MessageRecord::new(Arc::new(message)) };
         answered(self.change(id, StateChange::Redrive, |record| *record = fresh))
     }
 

@@ -29,11 +29,7 @@ impl Ended for Arc<Execution> {
 
 impl History {
     pub(super) fn new(length_max: usize) -> Self {
-        Self {
-            executions: ByEnd::new(),
-            removed: Vec::new(),
-            length_max,
-        }
+        Self { executions: ByEnd::new(), removed: Vec::new(), length_max }
     }
 
     pub(super) fn set_length_max(&mut self, length_max: usize) {
@@ -58,8 +54,7 @@ impl History {
 
     /// Forgets every attempt of a message.
     pub(super) fn forget(&mut self, message: MessageId) {
-        self.executions
-            .retain(|execution| execution.message != Some(message));
+        self.executions.retain(|execution| execution.message != Some(message));
     }
 
     /// Newest id first. Keeps only as many as the page has while it walks.
@@ -85,15 +80,10 @@ impl History {
         let rows: Vec<Execution> = found
             .into_iter()
             .filter_map(|Reverse((_, index))| {
-                self.executions
-                    .get(index)
-                    .map(|execution| (**execution).clone())
+                self.executions.get(index).map(|execution| (**execution).clone())
             })
             .collect();
-        Paged {
-            next: rows.last().filter(|_| more).map(|row| row.id),
-            rows,
-        }
+        Paged { next: rows.last().filter(|_| more).map(|row| row.id), rows }
     }
 
     /// The executions since an instant in buckets that start there; empty buckets are left out.
@@ -107,10 +97,7 @@ impl History {
         for execution in self.executions.since(since) {
             let start = start_of_bucket(since, bucket, execution.ended_at);
             if buckets.last().is_none_or(|last| last.start != start) {
-                buckets.push(Bucket {
-                    start,
-                    endings: BTreeMap::new(),
-                });
+                buckets.push(Bucket { start, endings: BTreeMap::new() });
             }
             if let Some(last) = buckets.last_mut() {
                 *last.endings.entry(execution.ending).or_default() += 1;
@@ -139,16 +126,9 @@ fn start_of_bucket(since: Timestamp, bucket: Duration, instant: Timestamp) -> Ti
 }
 
 fn matches(filter: &ExecutionFilter, execution: &Execution) -> bool {
-    let ExecutionFilter {
-        message,
-        job,
-        topic,
-        endings,
-    } = filter;
+    let ExecutionFilter { message, job, topic, endings } = filter;
     message.is_none_or(|message| execution.message == Some(message))
-        && job
-            .as_ref()
-            .is_none_or(|job| execution.job.as_ref() == Some(job))
+        && job.as_ref().is_none_or(|job| execution.job.as_ref() == Some(job))
         && topic.as_ref().is_none_or(|topic| execution.topic == *topic)
         && (endings.is_empty() || endings.contains(&execution.ending.as_str()))
 }

@@ -67,10 +67,7 @@ impl Index {
                 self.turns.started(&stored.record.message);
             }
             State::Done | State::Cancelled => {
-                self.finished.insert(Finished {
-                    place: end_of(stored),
-                    slot: stored.slot,
-                });
+                self.finished.insert(Finished { place: end_of(stored), slot: stored.slot });
             }
             State::Dead => {
                 self.dead.insert(end_of(stored), stored.slot);
@@ -137,8 +134,7 @@ impl Index {
     }
 
     pub(super) fn next_due(&self, queue: &Queue) -> Option<Timestamp> {
-        self.find_lane(queue)
-            .and_then(|lane| self.lanes[lane].next_due())
+        self.find_lane(queue).and_then(|lane| self.lanes[lane].next_due())
     }
 
     pub(super) fn wakeup(&mut self, queue: &Queue) -> Wakeup {
@@ -148,9 +144,7 @@ impl Index {
 
     pub(super) fn take_bells(&mut self) -> Vec<Bell> {
         let rung = std::mem::take(&mut self.rung);
-        rung.into_iter()
-            .map(|lane| self.lanes[lane].bell().clone())
-            .collect()
+        rung.into_iter().map(|lane| self.lanes[lane].bell().clone()).collect()
     }
 
     pub(super) fn finished_count(&self) -> usize {
@@ -167,10 +161,7 @@ impl Index {
     pub(super) fn ended_before(&self, instant: Timestamp, limit: usize, dead: bool) -> Vec<Slot> {
         let finished = self.finished.before(instant).map(|finished| finished.slot);
         let letters = self.dead.range(..first_at(instant)).map(|(_, slot)| *slot);
-        finished
-            .chain(letters.filter(|_| dead))
-            .take(limit)
-            .collect()
+        finished.chain(letters.filter(|_| dead)).take(limit).collect()
     }
 
     /// Every message in a final state.
@@ -181,8 +172,5 @@ impl Index {
 }
 
 fn end_of(stored: &Stored) -> Place {
-    (
-        stored.record.ended_at.unwrap_or(stored.record.due_at),
-        stored.id(),
-    )
+    (stored.record.ended_at.unwrap_or(stored.record.due_at), stored.id())
 }

@@ -56,11 +56,7 @@ impl Jobs {
         record.updated_at = now;
         record.version = seen.unwrap_or(0) + 1;
         self.put(name, record);
-        if seen.is_some() {
-            Declared::Changed
-        } else {
-            Declared::Created
-        }
+        if seen.is_some() { Declared::Changed } else { Declared::Created }
     }
 
     pub(super) fn steer(
@@ -135,12 +131,7 @@ impl Jobs {
 
 impl Memory {
     pub(super) fn due_jobs(&self, limit: usize, now: Timestamp) -> Vec<DueJob> {
-        let due = self
-            .jobs
-            .due
-            .iter()
-            .take_while(|(due_at, _)| *due_at <= now)
-            .take(limit);
+        let due = self.jobs.due.iter().take_while(|(due_at, _)| *due_at <= now).take(limit);
         let records = due.filter_map(|(_, name)| self.jobs.records.get(name));
         records
             .map(|record| DueJob {
@@ -152,10 +143,7 @@ impl Memory {
 
     pub(super) fn fire(&mut self, firings: Vec<Firing>, now: Timestamp) -> Result<Vec<Fired>> {
         self.check_room(firings.iter().map(|firing| firing.messages.len()).sum())?;
-        let fired = firings
-            .into_iter()
-            .map(|firing| self.fire_one(firing, now))
-            .collect();
+        let fired = firings.into_iter().map(|firing| self.fire_one(firing, now)).collect();
         self.trim();
         Ok(fired)
     }
@@ -183,10 +171,7 @@ impl Memory {
         for execution in firing.skipped {
             self.history.append(Arc::new(execution));
         }
-        let after = JobRecord {
-            version: firing.seen + 1,
-            ..*firing.after
-        };
+        let after = JobRecord { version: firing.seen + 1, ..*firing.after };
         self.jobs.put(firing.job, after);
         Fired::Fired
     }

@@ -31,19 +31,12 @@ pub(super) struct Lane {
 impl Lane {
     pub(super) fn new(queue: Queue) -> Self {
         let (bell, _) = Wakeup::new();
-        Self {
-            queue,
-            pending: Default::default(),
-            counts: Default::default(),
-            bell,
-        }
+        Self { queue, pending: Default::default(), counts: Default::default(), bell }
     }
 
     /// Puts a pending message in its place; answers whether it is due before all others.
     pub(super) fn insert(&mut self, stored: &Stored) -> bool {
-        let is_first = self
-            .next_due()
-            .is_none_or(|first| stored.record.due_at < first);
+        let is_first = self.next_due().is_none_or(|first| stored.record.due_at < first);
         self.pending[level(stored)].insert(place(stored), stored.slot);
         is_first
     }
@@ -76,9 +69,7 @@ impl Lane {
 
     /// How many messages are in each state; states without any are left out.
     pub(super) fn counts(&self) -> impl Iterator<Item = ((Queue, State), u64)> {
-        let counts = State::ALL
-            .into_iter()
-            .map(|state| (state, self.counts[state as usize]));
+        let counts = State::ALL.into_iter().map(|state| (state, self.counts[state as usize]));
         counts
             .filter(|(_, count)| *count > 0)
             .map(|(state, count)| ((self.queue.clone(), state), count))

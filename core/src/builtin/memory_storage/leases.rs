@@ -65,8 +65,7 @@ impl Leases {
     /// about them again.
     pub(super) fn forget_silent(&mut self, before: Timestamp) {
         let owners = &self.owners;
-        self.beats
-            .retain(|process, until| *until >= before || owners.contains_key(process));
+        self.beats.retain(|process, until| *until >= before || owners.contains_key(process));
     }
 
     /// At most `limit` leases that may be taken over, by their end and id: those that ended before
@@ -76,24 +75,15 @@ impl Leases {
         let mut found: Vec<(Place, Slot)> = Vec::new();
         for (owner, owned) in &self.owners {
             let silent = self.beats.get(owner).is_some_and(|until| *until < now);
-            let lapsed = owned
-                .iter()
-                .take_while(|(place, _)| silent || **place < first_at(now));
+            let lapsed = owned.iter().take_while(|(place, _)| silent || **place < first_at(now));
             found.extend(lapsed.take(limit).map(|(place, slot)| (*place, *slot)));
         }
         found.sort_unstable();
-        found
-            .into_iter()
-            .take(limit)
-            .map(|(_, slot)| slot)
-            .collect()
+        found.into_iter().take(limit).map(|(_, slot)| slot).collect()
     }
 
     /// How many leases ended before an instant.
     pub(super) fn expired_count(&self, now: Timestamp) -> usize {
-        self.owners
-            .values()
-            .map(|owned| owned.range(..first_at(now)).count())
-            .sum()
+        self.owners.values().map(|owned| owned.range(..first_at(now)).count()).sum()
     }
 }

@@ -170,7 +170,9 @@ impl Memory {
             self.index.turns.release(&job);
         }
         for slot in self.index.turns.take_ready() {
-            if let Some(stored) = self.records.at_mut(slot).filter(|stored| stored.record.state == State::Pending) {
+            if let Some(stored) =
+                self.records.at_mut(slot).filter(|stored| stored.record.state == State::Pending)
+            {
                 self.index.offer(stored);
             }
         }

@@ -24,10 +24,7 @@ impl Names {
             self.about.entry(about).or_default().insert(message.id);
         }
         if let Some(occurrence) = &message.occurrence {
-            self.jobs
-                .entry(occurrence.job.clone())
-                .or_default()
-                .insert(message.id);
+            self.jobs.entry(occurrence.job.clone()).or_default().insert(message.id);
         }
     }
 
@@ -39,11 +36,7 @@ impl Names {
             self.dedupe.remove(dedupe);
         }
         if let Some(key) = &message.key {
-            remove_from(
-                &mut self.about,
-                &(message.topic.clone(), key.clone()),
-                message.id,
-            );
+            remove_from(&mut self.about, &(message.topic.clone(), key.clone()), message.id);
         }
         if let Some(occurrence) = &message.occurrence {
             remove_from(&mut self.jobs, &occurrence.job, message.id);
@@ -52,11 +45,7 @@ impl Names {
 
     /// The alive message with the deduplication key of another one.
     pub(super) fn twin(&self, message: &Message) -> Option<MessageId> {
-        message
-            .dedupe
-            .as_ref()
-            .and_then(|dedupe| self.dedupe.get(dedupe))
-            .copied()
+        message.dedupe.as_ref().and_then(|dedupe| self.dedupe.get(dedupe)).copied()
     }
 
     /// The alive messages of a topic that are about a key, oldest id first.
@@ -72,9 +61,7 @@ impl Names {
 
     /// How many messages of a job are alive.
     pub(super) fn alive(&self, job: &JobName) -> u32 {
-        self.jobs
-            .get(job)
-            .map_or(0, |ids| u32::try_from(ids.len()).unwrap_or(u32::MAX))
+        self.jobs.get(job).map_or(0, |ids| u32::try_from(ids.len()).unwrap_or(u32::MAX))
     }
 }
 

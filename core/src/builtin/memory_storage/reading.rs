@@ -56,31 +56,17 @@ fn paged<'a>(
     let mut found = records.filter(|record| matches(filter, record));
     let rows: Vec<MessageRecord> = found.by_ref().take(page.bounded()).cloned().collect();
     let more = found.next().is_some();
-    Paged {
-        next: rows.last().filter(|_| more).map(|row| row.message.id),
-        rows,
-    }
+    Paged { next: rows.last().filter(|_| more).map(|row| row.message.id), rows }
 }
 
 fn matches(filter: &MessageFilter, record: &MessageRecord) -> bool {
-    let MessageFilter {
-        states,
-        queue,
-        topic,
-        key,
-        job,
-    } = filter;
+    let MessageFilter { states, queue, topic, key, job } = filter;
     let message = &record.message;
-    let of_job = message
-        .occurrence
-        .as_ref()
-        .map(|occurrence| &occurrence.job);
+    let of_job = message.occurrence.as_ref().map(|occurrence| &occurrence.job);
     is_wanted(states, record.state)
         && queue.as_ref().is_none_or(|queue| message.queue == *queue)
         && topic.as_ref().is_none_or(|topic| message.topic == *topic)
-        && key
-            .as_ref()
-            .is_none_or(|key| message.key.as_ref() == Some(key))
+        && key.as_ref().is_none_or(|key| message.key.as_ref() == Some(key))
         && job.as_ref().is_none_or(|job| of_job == Some(job))
 }
 

@@ -87,9 +87,7 @@ impl Records {
     pub(super) fn below(&self, id: Option<MessageId>) -> impl Iterator<Item = &MessageRecord> {
         let end = id.map_or(Bound::Unbounded, |id| Bound::Excluded(number(id)));
         let slots = self.by_id.range((Bound::Unbounded, end)).rev();
-        slots
-            .filter_map(|(_, slot)| self.at(*slot))
-            .map(|stored| &stored.record)
+        slots.filter_map(|(_, slot)| self.at(*slot)).map(|stored| &stored.record)
     }
 }
 

@@ -25,12 +25,7 @@ struct Life {
 
 impl Life {
     fn new(seed: u64) -> Self {
-        Self {
-            random: seed,
-            memory: Memory::new(20, 60),
-            hands: Vec::new(),
-            now: at(1_000),
-        }
+        Self { random: seed, memory: Memory::new(20, 60), hands: Vec::new(), now: at(1_000) }
     }
 
     fn below(&mut self, bound: u64) -> u64 {
@@ -53,12 +48,7 @@ impl Life {
     fn message(&mut self) -> Message {
         let job = JobName::new(format!("job {}", self.below(3))).unwrap();
         let nominal = self.instant();
-        let occurrence = Occurrence {
-            job,
-            nominal,
-            schedule: None,
-            misfire: None,
-        };
+        let occurrence = Occurrence { job, nominal, schedule: None, misfire: None };
         Message {
             id: self.id(),
             topic: Topic::new("mail").unwrap(),
@@ -87,22 +77,14 @@ impl Life {
         match self.below(9) {
             0..=2 => {
                 let replace = self.below(3) == 0;
-                let entry = Entry {
-                    message: Arc::new(self.message()),
-                    replace,
-                };
+                let entry = Entry { message: Arc::new(self.message()), replace };
                 // A full memory refuses, which is an answer like any other here.
                 let _ = self.memory.enqueue(vec![entry]);
             }
             3 => {
                 let queue = Queue::new(format!("queue {}", self.below(3))).unwrap();
                 let (owner, until) = (self.process(), self.instant());
-                let claim = Claim {
-                    queue,
-                    owner,
-                    limit: 3,
-                    until,
-                };
+                let claim = Claim { queue, owner, limit: 3, until };
                 let claimed = self.memory.claim(&claim, self.now);
                 assert!(claimed.iter().all(|one| one.due_at <= self.now));
                 self.hands.extend(claimed);
@@ -111,11 +93,7 @@ impl Life {
             6 => {
                 let (owner, until) = (self.process(), self.instant());
                 self.memory.beat(owner, until, self.now);
-                let reclaim = Reclaim {
-                    owner: self.process(),
-                    limit: 2,
-                    until: self.instant(),
-                };
+                let reclaim = Reclaim { owner: self.process(), limit: 2, until: self.instant() };
                 self.hands.extend(self.memory.reclaim(&reclaim, self.now));
             }
             7 => {
@@ -133,11 +111,7 @@ impl Life {
                 let leases: Vec<_> = self.hands.iter().map(Claimed::lease_ref).collect();
                 let until = self.instant();
                 self.memory.extend(&leases, until);
-                let prune = Prune {
-                    before: at(950),
-                    limit: 2,
-                    dead: true,
-                };
+                let prune = Prune { before: at(950), limit: 2, dead: true };
                 self.memory.prune(prune);
             }
         }
@@ -151,10 +125,7 @@ impl Life {
         let verdict = match self.below(4) {
             0 => Verdict::Done,
             1 => Verdict::Cancelled,
-            2 => Verdict::Dead {
-                reason,
-                error: None,
-            },
+            2 => Verdict::Dead { reason, error: None },
             _ => Verdict::Again {
                 due_at: self.instant(),
                 attempt: claimed.attempt,
@@ -164,11 +135,7 @@ impl Life {
                 why: Why::Retry,
             },
         };
-        let settlement = Settlement {
-            lease: claimed.lease_ref(),
-            verdict,
-            execution: None,
-        };
+        let settlement = Settlement { lease: claimed.lease_ref(), verdict, execution: None };
         self.memory.settle(vec![settlement], self.now);
     }
 
@@ -179,9 +146,7 @@ impl Life {
         let (mut keys, mut tokens) = (BTreeSet::new(), BTreeSet::new());
         let mut next_due: BTreeMap<&Queue, Timestamp> = BTreeMap::new();
         for record in &records {
-            *counts
-                .entry((record.message.queue.clone(), record.state))
-                .or_insert(0) += 1;
+            *counts.entry((record.message.queue.clone(), record.state)).or_insert(0) += 1;
             assert_eq!(record.lease.is_some(), record.state == State::Running);
             assert_eq!(record.ended_at.is_some(), !record.state.is_alive());
             if let Some(lease) = record.lease {
@@ -189,39 +154,24 @@ impl Life {
             }
             if let (true, Some(dedupe)) = (record.state.is_alive(), &record.message.dedupe) {
                 assert!(keys.insert(dedupe), "two alive under {dedupe}");
-                assert_eq!(
-                    self.memory.names.twin(&record.message),
-                    Some(record.message.id)
-                );
+                assert_eq!(self.memory.names.twin(&record.message), Some(record.message.id));
             }
             if record.state == State::Pending {
-                let first = next_due
-                    .entry(&record.message.queue)
-                    .or_insert(record.due_at);
+                let first = next_due.entry(&record.message.queue).or_insert(record.due_at);
                 *first = record.due_at.min(*first);
             }
         }
         assert_eq!(self.memory.counts(self.now).messages, counts);
         for queue in counts.keys().map(|(queue, _)| queue) {
-            assert_eq!(
-                self.memory.index.next_due(queue),
-                next_due.get(queue).copied()
-            );
+            assert_eq!(self.memory.index.next_due(queue), next_due.get(queue).copied());
         }
-        let ended = records
-            .iter()
-            .filter(|record| !record.state.is_alive())
-            .count();
+        let ended = records.iter().filter(|record| !record.state.is_alive()).count();
         assert_eq!(self.memory.index.ended().count(), ended);
         assert!(self.memory.index.finished_count() <= 20);
         for number in 0..3 {
             let job = JobName::new(format!("job {number}")).unwrap();
             let alive = records.iter().filter(|record| {
-                let of = record
-                    .message
-                    .occurrence
-                    .as_ref()
-                    .map(|occurrence| &occurrence.job);
+                let of = record.message.occurrence.as_ref().map(|occurrence| &occurrence.job);
                 record.state.is_alive() && of == Some(&job)
             });
             assert_eq!(self.memory.names.alive(&job) as usize, alive.count());

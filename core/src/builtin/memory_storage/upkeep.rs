@@ -21,11 +21,8 @@ impl Memory {
             };
             self.index.leave(stored);
             self.last_token += 1;
-            let lease = Lease {
-                owner: reclaim.owner,
-                token: self.last_token,
-                until: reclaim.until,
-            };
+            let lease =
+                Lease { owner: reclaim.owner, token: self.last_token, until: reclaim.until };
             claimed.push(lease_to(&mut stored.record, lease));
             self.index.enter(stored);
         }
@@ -33,9 +30,7 @@ impl Memory {
     }
 
     pub(super) fn prune(&mut self, prune: Prune) -> Pruned {
-        let ended = self
-            .index
-            .ended_before(prune.before, prune.limit, prune.dead);
+        let ended = self.index.ended_before(prune.before, prune.limit, prune.dead);
         for slot in &ended {
             self.remove_at(*slot);
         }

@@ -20,15 +20,10 @@ use crate::storage::{
 impl Memory {
     pub(super) fn enqueue(&mut self, entries: Vec<Entry>) -> Result<Vec<Enqueued>> {
         if !self.has_room(entries.len()) {
-            let new = entries
-                .iter()
-                .filter(|entry| self.duplicate_of(&entry.message).is_none());
+            let new = entries.iter().filter(|entry| self.duplicate_of(&entry.message).is_none());
             self.check_room(new.count())?;
         }
-        Ok(entries
-            .into_iter()
-            .map(|entry| self.enqueue_one(entry))
-            .collect())
+        Ok(entries.into_iter().map(|entry| self.enqueue_one(entry)).collect())
     }
 
     fn enqueue_one(&mut self, entry: Entry) -> Enqueued {
@@ -51,9 +46,7 @@ impl Memory {
             let finished = matches!(stored.record.state, State::Done | State::Cancelled);
             !finished || is_same(&stored.record.message, message)
         });
-        itself
-            .map(|_| message.id)
-            .or_else(|| self.names.twin(message))
+        itself.map(|_| message.id).or_else(|| self.names.twin(message))
     }
 
     fn is_replaceable(&self, twin: MessageId, by: MessageId) -> bool {
@@ -83,11 +76,7 @@ impl Memory {
             self.last_token += 1;
             stored.record.state = state;
             stored.record.attempt = stored.record.attempt.saturating_add(1);
-            let lease = Lease {
-                owner: claim.owner,
-                token: self.last_token,
-                until: claim.until,
-            };
+            let lease = Lease { owner: claim.owner, token: self.last_token, until: claim.until };
             claimed.push(lease_to(&mut stored.record, lease));
             self.index.enter(stored);
         }
@@ -95,10 +84,7 @@ impl Memory {
     }
 
     pub(super) fn extend(&mut self, leases: &[LeaseRef], until: Timestamp) -> Vec<Extended> {
-        leases
-            .iter()
-            .map(|lease| self.extend_one(*lease, until))
-            .collect()
+        leases.iter().map(|lease| self.extend_one(*lease, until)).collect()
     }
 
     fn extend_one(&mut self, lease: LeaseRef, until: Timestamp) -> Extended {
@@ -113,28 +99,18 @@ impl Memory {
             lease.until = until;
         }
         self.index.enter(stored);
-        if stored.record.cancel_requested {
-            Extended::CancelRequested
-        } else {
-            Extended::Held
-        }
+        if stored.record.cancel_requested { Extended::CancelRequested } else { Extended::Held }
     }
 
     pub(super) fn settle(&mut self, settlements: Vec<Settlement>, now: Timestamp) -> Vec<Settled> {
-        let settled = settlements
-            .into_iter()
-            .map(|settlement| self.settle_one(settlement, now));
+        let settled = settlements.into_iter().map(|settlement| self.settle_one(settlement, now));
         let settled = settled.collect();
         self.trim();
         settled
     }
 
     fn settle_one(&mut self, settlement: Settlement, now: Timestamp) -> Settled {
-        let Settlement {
-            lease,
-            verdict,
-            execution,
-        } = settlement;
+        let Settlement { lease, verdict, execution } = settlement;
         let Some(stored) = self.records.get_mut(lease.message) else {
             return Settled::Lost;
         };
@@ -163,12 +139,7 @@ impl Memory {
     }
 
     pub(super) fn record(&mut self, records: Vec<BrokerRecord>, now: Timestamp) -> Result<()> {
-        self.check_room(
-            records
-                .iter()
-                .filter(|record| record.dead.is_some())
-                .count(),
-        )?;
+        self.check_room(records.iter().filter(|record| record.dead.is_some()).count())?;
         for record in records {
             self.history.append(record.execution);
             if let Some(letter) = record.dead {
@@ -229,14 +200,7 @@ fn write(record: &mut MessageRecord, verdict: Verdict, now: Timestamp) {
             record.dead = Some(reason);
             record.error = error.or(record.error.take());
         }
-        Verdict::Again {
-            due_at,
-            attempt,
-            crashes,
-            snoozes,
-            error,
-            ..
-        } => {
+        Verdict::Again { due_at, attempt, crashes, snoozes, error, .. } => {
             record.due_at = due_at;
             record.attempt = attempt;
             record.crashes = crashes;
@@ -248,9 +212,5 @@ fn write(record: &mut MessageRecord, verdict: Verdict, now: Timestamp) {
 
 /// Whether two messages are one sending; a redrive changes the source only.
 fn is_same(kept: &Message, sent: &Message) -> bool {
-    *kept
-        == Message {
-            source: kept.source,
-            ..sent.clone()
-        }
+    *kept == Message { source: kept.source, ..sent.clone() }
 }

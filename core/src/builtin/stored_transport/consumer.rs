@@ -77,9 +77,7 @@ impl StoredConsumer {
     fn take(&mut self, limit: usize) -> Vec<Delivery> {
         let count = limit.min(self.received.len());
         let claimed = self.received.drain(..count);
-        claimed
-            .map(|claimed| delivery(claimed, &self.shared))
-            .collect()
+        claimed.map(|claimed| delivery(claimed, &self.shared)).collect()
     }
 
     /// Gives back what was claimed and never received.
@@ -90,11 +88,7 @@ impl StoredConsumer {
         if self.received.is_empty() {
             return Ok(());
         }
-        let released = self
-            .received
-            .drain(..)
-            .map(|claimed| release(&claimed))
-            .collect();
+        let released = self.received.drain(..).map(|claimed| release(&claimed)).collect();
         let now = self.shared.clock.now();
         self.shared.storage.settle(released, now).await.map(|_| ())
     }
@@ -104,9 +98,7 @@ impl StoredConsumer {
 impl Consumer for StoredConsumer {
     async fn receive(&mut self, limit: usize) -> Result<Vec<Delivery>> {
         if self.closed {
-            return Err(Error::conflict(
-                "the consumer is closed; subscribe again to receive more",
-            ));
+            return Err(Error::conflict("the consumer is closed; subscribe again to receive more"));
         }
         let limit = limit.clamp(1, self.prefetch);
         loop {
@@ -131,9 +123,7 @@ impl Consumer for StoredConsumer {
         self.closed = true;
         let clock = Arc::clone(&self.shared.clock);
         // What is not given back in time is free when its lease has run out.
-        clock::within(&*clock, until, self.give_back())
-            .await
-            .unwrap_or(Ok(()))
+        clock::within(&*clock, until, self.give_back()).await.unwrap_or(Ok(()))
     }
 }
 
@@ -157,9 +147,5 @@ fn release(claimed: &Claimed) -> Settlement {
         error: None,
         why: Why::Release,
     };
-    Settlement {
-        lease: claimed.lease_ref(),
-        verdict,
-        execution: None,
-    }
+    Settlement { lease: claimed.lease_ref(), verdict, execution: None }
 }

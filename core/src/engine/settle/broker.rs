@@ -58,7 +58,8 @@ impl Broker<'_> {
                 let counts = *attempt == execution.attempt && self.is_counted();
                 let native = counts || *why == Why::Release || !self.process.holds;
                 self.record(execution, None, now).await?;
-                self.again(receipt, Return { due_at: *due_at, attempt: *attempt, native }, now).await
+                self.again(receipt, Return { due_at: *due_at, attempt: *attempt, native }, now)
+                    .await
             }
             Verdict::Dead { reason, error } => {
                 let mut letter = MessageRecord::new(self.message.clone());
@@ -79,7 +80,12 @@ impl Broker<'_> {
         }
     }
 
-    async fn record(&self, execution: Arc<Execution>, dead: Option<Box<MessageRecord>>, now: Timestamp) -> Result<()> {
+    async fn record(
+        &self,
+        execution: Arc<Execution>,
+        dead: Option<Box<MessageRecord>>,
+        now: Timestamp,
+    ) -> Result<()> {
         if !self.recorded && dead.is_none() {
             return Ok(());
         }
@@ -87,7 +93,12 @@ impl Broker<'_> {
     }
 
     /// Puts it back by the broker where that reaches, else stores it first and acknowledges then.
-    async fn again(&self, receipt: Box<dyn Acknowledge>, back: Return, now: Timestamp) -> Result<()> {
+    async fn again(
+        &self,
+        receipt: Box<dyn Acknowledge>,
+        back: Return,
+        now: Timestamp,
+    ) -> Result<()> {
         let Return { due_at, attempt, native: natively } = back;
         let Some((from, transport)) = self.from() else {
             return receipt.requeue(between(now, due_at)).await;
@@ -113,7 +124,9 @@ impl Broker<'_> {
     }
 
     fn is_counted(&self) -> bool {
-        self.from().is_some_and(|(_, transport)| transport.capabilities().attempts == AttemptCount::Counted)
+        self.from().is_some_and(|(_, transport)| {
+            transport.capabilities().attempts == AttemptCount::Counted
+        })
     }
 
     /// Stores a held message; `Ok` only when it is there, because the broker's copy goes next.
@@ -133,7 +146,8 @@ impl Broker<'_> {
                 return Ok(());
             }
             if now >= give_up_at {
-                return Err(Error::conflict("the message is still being relayed").with("message", self.message.id));
+                return Err(Error::conflict("the message is still being relayed")
+                    .with("message", self.message.id));
             }
             tries += 1;
             self.process.clock.sleep_until(add(now, backoff(tries))).await;
@@ -165,10 +179,12 @@ fn packed(message: &Message, from: &SubscribedTo, due_at: Timestamp, attempt: u3
 
 /// A message as it leaves: what was packed moves from the headers to the envelope.
 pub(crate) fn unpack(message: &Arc<Message>) -> Outgoing {
-    let mut outgoing = Outgoing { message: message.clone(), delay: Duration::ZERO, attempt: 0, group: None };
+    let mut outgoing =
+        Outgoing { message: message.clone(), delay: Duration::ZERO, attempt: 0, group: None };
     if message.headers.get(ATTEMPT_HEADER).is_some() {
         let Message { headers, due_at, .. } = Arc::make_mut(&mut outgoing.message);
-        outgoing.attempt = headers.remove(ATTEMPT_HEADER).and_then(|text| text.parse().ok()).unwrap_or(0);
+        outgoing.attempt =
+            headers.remove(ATTEMPT_HEADER).and_then(|text| text.parse().ok()).unwrap_or(0);
         outgoing.group = headers.remove(GROUP_HEADER);
         *due_at = headers.remove(DUE_HEADER).and_then(|text| text.parse().ok()).unwrap_or(*due_at);
     }

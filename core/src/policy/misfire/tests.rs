@@ -22,24 +22,14 @@ fn every_spelling_is_read_and_one_is_printed() {
         ("skip_and_schedule_next", MisfirePolicy::SkipToNext),
     ] {
         assert_eq!(text.parse::<MisfirePolicy>().unwrap(), policy, "{text}");
-        assert_eq!(
-            serde_json::from_value::<MisfirePolicy>(text.into()).unwrap(),
-            policy,
-            "{text}"
-        );
+        assert_eq!(serde_json::from_value::<MisfirePolicy>(text.into()).unwrap(), policy, "{text}");
     }
     for policy in MisfirePolicy::ALL {
         assert_eq!(policy.to_string().parse::<MisfirePolicy>().unwrap(), policy);
         assert_eq!(serde_json::to_value(policy).unwrap(), policy.as_str());
     }
-    let error = "fire_maybe"
-        .parse::<MisfirePolicy>()
-        .unwrap_err()
-        .to_string();
-    assert!(
-        error.contains("no misfire policy \"fire_maybe\"; use fire_now"),
-        "{error}"
-    );
+    let error = "fire_maybe".parse::<MisfirePolicy>().unwrap_err().to_string();
+    assert!(error.contains("no misfire policy \"fire_maybe\"; use fire_now"), "{error}");
 }
 
 // spec: M-4, M-5, M-22, H-39
@@ -52,32 +42,20 @@ fn the_threshold_is_its_own_or_five_minutes_with_a_policy_or_the_option() {
         (Misfire::fire_now(), 5 * MINUTE),
         (Misfire::skip_to_next(), 5 * MINUTE),
         (Misfire::fire_all().threshold(MINUTE), MINUTE),
-        (
-            Misfire::fire_once().threshold(Duration::ZERO),
-            Duration::ZERO,
-        ),
+        (Misfire::fire_once().threshold(Duration::ZERO), Duration::ZERO),
     ] {
         assert_eq!(misfire.threshold_in_force(option), expected, "{misfire:?}");
     }
-    assert_eq!(
-        Misfire::default().threshold_in_force(THRESHOLD_DEFAULT),
-        MINUTE
-    );
+    assert_eq!(Misfire::default().threshold_in_force(THRESHOLD_DEFAULT), MINUTE);
 }
 
 #[test]
 fn a_limit_that_cannot_be_is_refused_and_all_reads_back_from_json() {
     assert!(Misfire::fire_all().catch_up_max(0).check().is_err());
     assert!(Misfire::fire_all().catch_up_max(10_001).check().is_err());
-    let misfire = Misfire::fire_all()
-        .catch_up_max(10_000)
-        .window(MINUTE)
-        .threshold(MINUTE);
+    let misfire = Misfire::fire_all().catch_up_max(10_000).window(MINUTE).threshold(MINUTE);
     misfire.check().unwrap();
     let text = serde_json::to_string(&misfire).unwrap();
     assert_eq!(serde_json::from_str::<Misfire>(&text).unwrap(), misfire);
-    assert_eq!(
-        serde_json::from_str::<Misfire>("{}").unwrap(),
-        Misfire::default()
-    );
+    assert_eq!(serde_json::from_str::<Misfire>("{}").unwrap(), Misfire::default());
 }

@@ -26,16 +26,11 @@ fn candidates(count: i64) -> Vec<Planned> {
 }
 
 fn seconds(planned: &[Planned]) -> Vec<i64> {
-    planned
-        .iter()
-        .map(|planned| planned.nominal.as_second())
-        .collect()
+    planned.iter().map(|planned| planned.nominal.as_second()).collect()
 }
 
 const ALLOW: Overlap = Overlap::Allow { parallel_max: None };
-const ALLOW_3: Overlap = Overlap::Allow {
-    parallel_max: Some(3),
-};
+const ALLOW_3: Overlap = Overlap::Allow { parallel_max: Some(3) };
 
 // spec: U-42, U-52
 #[test]
@@ -59,20 +54,10 @@ fn each_policy_admits_what_it_says() {
     ] {
         let admission = admit(overlap, alive, candidates(count));
         assert_eq!(seconds(&admission.fire), fired, "{overlap} {alive} {count}");
-        let skipped: Vec<i64> = (1..=count)
-            .filter(|second| !fired.contains(second))
-            .collect();
-        assert_eq!(
-            seconds(&admission.skipped),
-            skipped,
-            "{overlap} {alive} {count}"
-        );
+        let skipped: Vec<i64> = (1..=count).filter(|second| !fired.contains(second)).collect();
+        assert_eq!(seconds(&admission.skipped), skipped, "{overlap} {alive} {count}");
         assert_eq!(admission.alive_max, alive_max, "{overlap} {alive} {count}");
-        assert_eq!(
-            admission.cancel_alive,
-            overlap == Overlap::CancelRunning,
-            "{overlap}"
-        );
+        assert_eq!(admission.cancel_alive, overlap == Overlap::CancelRunning, "{overlap}");
     }
     assert!(!admit(Overlap::CancelRunning, 1, Vec::new()).cancel_alive);
 }
@@ -81,14 +66,7 @@ fn each_policy_admits_what_it_says() {
 #[test]
 fn every_run_that_fire_all_promised_is_admitted() {
     let all = Some(MisfirePolicy::FireAll);
-    let mixed = || {
-        vec![
-            planned(1, all),
-            planned(2, all),
-            planned(3, None),
-            planned(4, None),
-        ]
-    };
+    let mixed = || vec![planned(1, all), planned(2, all), planned(3, None), planned(4, None)];
     for (overlap, alive, fired, alive_max) in [
         (Overlap::Skip, 1, vec![1, 2], None),
         (Overlap::Skip, 0, vec![1, 2], None),
@@ -104,11 +82,7 @@ fn every_run_that_fire_all_promised_is_admitted() {
     // The other policies promise one run at once, not one beside another.
     for policy in [MisfirePolicy::FireNow, MisfirePolicy::FireOnce] {
         let admission = admit(Overlap::Skip, 1, vec![planned(1, Some(policy))]);
-        assert_eq!(
-            (admission.fire.len(), admission.skipped.len()),
-            (0, 1),
-            "{policy}"
-        );
+        assert_eq!((admission.fire.len(), admission.skipped.len()), (0, 1), "{policy}");
     }
 }
 

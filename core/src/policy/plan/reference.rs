@@ -21,19 +21,12 @@ fn listed(schedule: &Schedule, cursor: Timestamp, misfire: &Misfire, now: Timest
     let before = cursor.checked_sub(SignedDuration::from_nanos(1)).unwrap();
     let all: Vec<Timestamp> = schedule.occurrences(before, now).collect();
     let threshold = misfire.threshold_in_force(THRESHOLD_DEFAULT);
-    let (late, in_time): (Vec<_>, Vec<_>) = all
-        .iter()
-        .copied()
-        .partition(|nominal| older(nominal, threshold));
+    let (late, in_time): (Vec<_>, Vec<_>) =
+        all.iter().copied().partition(|nominal| older(nominal, threshold));
     let (old, missed) = late
         .into_iter()
         .partition(|nominal| misfire.window.is_some_and(|window| older(nominal, window)));
-    Listed {
-        all,
-        old,
-        missed,
-        in_time,
-    }
+    Listed { all, old, missed, in_time }
 }
 
 /// The plan that follows from the list.
@@ -58,17 +51,10 @@ fn reference(schedule: &Schedule, cursor: Timestamp, misfire: &Misfire, now: Tim
     let taken = normal.len().min(OCCURRENCES_PER_PLAN);
     let undecided = normal.get(taken).copied();
     let mut fire = made_up(policy, runs, missed.len(), now);
-    fire.extend(normal[..taken].iter().map(|nominal| Planned {
-        nominal: *nominal,
-        misfire: None,
-    }));
+    fire.extend(normal[..taken].iter().map(|nominal| Planned { nominal: *nominal, misfire: None }));
     Plan {
         fire,
-        skipped: [
-            folded(&list.old, SkipReason::Window),
-            folded(dropped, reason),
-        ]
-        .concat(),
+        skipped: [folded(&list.old, SkipReason::Window), folded(dropped, reason)].concat(),
         cursor: undecided.or_else(|| moved.as_ref().unwrap_or(schedule).next(now)),
         schedule: moved,
         last_nominal: match undecided {
@@ -97,20 +83,11 @@ fn made_up(
         index,
     };
     let facts = (0..).zip(runs).map(facts);
-    facts
-        .map(|facts| Planned {
-            nominal: facts.misfired_from,
-            misfire: Some(facts),
-        })
-        .collect()
+    facts.map(|facts| Planned { nominal: facts.misfired_from, misfire: Some(facts) }).collect()
 }
 
 fn folded(instants: &[Timestamp], reason: SkipReason) -> Vec<Skip> {
-    let size = if instants.len() > 100 {
-        instants.len()
-    } else {
-        1
-    };
+    let size = if instants.len() > 100 { instants.len() } else { 1 };
     let fold = |chunk: &[Timestamp]| Skip {
         nominal: chunk[chunk.len() - 1],
         first: chunk[0],
@@ -134,12 +111,7 @@ fn any_schedule() -> impl Strategy<Value = Schedule> {
         "*/20 9-17 * * MON-FRI",
         "15,45 30 1-3 * * *",
     ];
-    const ZONES: &[&str] = &[
-        "UTC",
-        "Europe/Warsaw",
-        "America/New_York",
-        "Australia/Lord_Howe",
-    ];
+    const ZONES: &[&str] = &["UTC", "Europe/Warsaw", "America/New_York", "Australia/Lord_Howe"];
     prop_oneof![
         (prop::sample::select(CRONS), prop::sample::select(ZONES))
             .prop_map(|(text, zone)| Schedule::cron(text, zone).unwrap()),

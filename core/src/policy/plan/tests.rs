@@ -30,10 +30,7 @@ fn nominals(plan: &Plan) -> Vec<Timestamp> {
 /// The instants fired with what they make up for: policy, count and place.
 fn facts(plan: &Plan) -> Vec<Option<(MisfirePolicy, u64, u32)>> {
     let fact = |facts: &MisfireFacts| (facts.policy, facts.missed_count, facts.index);
-    plan.fire
-        .iter()
-        .map(|planned| planned.misfire.as_ref().map(fact))
-        .collect()
+    plan.fire.iter().map(|planned| planned.misfire.as_ref().map(fact)).collect()
 }
 
 // spec: H-44, M-20
@@ -53,17 +50,9 @@ fn what_is_in_time_runs_normally_whatever_the_policy() {
 
 #[test]
 fn before_the_cursor_nothing_happens() {
-    let plan = planned(
-        &cron("0 * * * *"),
-        today("09:00:00"),
-        &Misfire::default(),
-        today("08:59:59.999"),
-    );
-    let expected = Plan {
-        cursor: Some(today("09:00:00")),
-        threshold: MINUTE,
-        ..Plan::default()
-    };
+    let plan =
+        planned(&cron("0 * * * *"), today("09:00:00"), &Misfire::default(), today("08:59:59.999"));
+    let expected = Plan { cursor: Some(today("09:00:00")), threshold: MINUTE, ..Plan::default() };
     assert_eq!(plan, expected);
 }
 
@@ -77,40 +66,18 @@ fn later_than_the_threshold_is_strictly_later() {
         (Misfire::skip_to_next(), "08:05:00", 0),
         (Misfire::skip_to_next(), "08:05:00.000000001", 1),
         (Misfire::skip_to_next().threshold(HOUR), "09:00:00", 0),
-        (
-            Misfire::skip_to_next().threshold(HOUR),
-            "09:00:00.000000001",
-            1,
-        ),
+        (Misfire::skip_to_next().threshold(HOUR), "09:00:00.000000001", 1),
         (Misfire::default().threshold(Duration::ZERO), "08:00:00", 0),
-        (
-            Misfire::default().threshold(Duration::ZERO),
-            "08:00:00.000000001",
-            1,
-        ),
-        (
-            Misfire::skip_to_next().threshold(Duration::MAX),
-            "23:59:59",
-            0,
-        ),
+        (Misfire::default().threshold(Duration::ZERO), "08:00:00.000000001", 1),
+        (Misfire::skip_to_next().threshold(Duration::MAX), "23:59:59", 0),
     ] {
         let plan = planned(&daily, today("08:00:00"), &misfire, today(now));
         assert_eq!(plan.missed_count, missed, "{misfire:?} at {now}");
-        let in_time = plan
-            .fire
-            .iter()
-            .filter(|planned| planned.misfire.is_none())
-            .count();
+        let in_time = plan.fire.iter().filter(|planned| planned.misfire.is_none()).count();
         assert_eq!(in_time == 1, missed == 0, "{misfire:?} at {now}");
         assert_eq!(plan.cursor, Some(at("2026-01-06T08:00:00Z")));
     }
-    let option = plan(
-        &daily,
-        today("08:00:00"),
-        &Misfire::default(),
-        HOUR,
-        today("08:30:00"),
-    );
+    let option = plan(&daily, today("08:00:00"), &Misfire::default(), HOUR, today("08:30:00"));
     assert_eq!((option.missed_count, option.threshold), (0, HOUR));
 }
 
@@ -118,12 +85,7 @@ fn later_than_the_threshold_is_strictly_later() {
 #[test]
 fn fire_now_runs_once_in_the_name_of_the_oldest() {
     let hourly = cron("0 * * * *");
-    let plan = planned(
-        &hourly,
-        today("01:00:00"),
-        &Misfire::default(),
-        today("10:30:00"),
-    );
+    let plan = planned(&hourly, today("01:00:00"), &Misfire::default(), today("10:30:00"));
     let facts = MisfireFacts {
         policy: MisfirePolicy::FireNow,
         misfired_from: today("01:00:00"),
@@ -133,13 +95,7 @@ fn fire_now_runs_once_in_the_name_of_the_oldest() {
         delay_ms: 9 * 3_600_000 + 1_800_000,
         index: 0,
     };
-    assert_eq!(
-        plan.fire,
-        [Planned {
-            nominal: today("01:00:00"),
-            misfire: Some(facts)
-        }]
-    );
+    assert_eq!(plan.fire, [Planned { nominal: today("01:00:00"), misfire: Some(facts) }]);
     assert_eq!(plan.skipped, []);
     assert_eq!(plan.cursor, Some(today("11:00:00")));
     assert_eq!(plan.last_nominal, Some(today("10:00:00")));
@@ -151,12 +107,7 @@ fn fire_now_runs_once_in_the_name_of_the_oldest() {
 #[test]
 fn fire_once_runs_once_in_the_name_of_the_newest() {
     let hourly = cron("0 * * * *");
-    let plan = planned(
-        &hourly,
-        today("01:00:00"),
-        &Misfire::fire_once(),
-        today("10:30:00"),
-    );
+    let plan = planned(&hourly, today("01:00:00"), &Misfire::fire_once(), today("10:30:00"));
     assert_eq!(nominals(&plan), [today("10:00:00")]);
     assert_eq!(facts(&plan), [Some((MisfirePolicy::FireOnce, 10, 0))]);
     let made_up = plan.fire[0].misfire.as_ref().unwrap();
@@ -169,25 +120,11 @@ fn fire_once_runs_once_in_the_name_of_the_newest() {
 #[test]
 fn fire_all_runs_each_oldest_first() {
     let hourly = cron("0 * * * *");
-    let plan = planned(
-        &hourly,
-        today("08:00:00"),
-        &Misfire::fire_all(),
-        today("10:30:00"),
-    );
-    assert_eq!(
-        nominals(&plan),
-        ["08:00:00", "09:00:00", "10:00:00"].map(today)
-    );
-    assert_eq!(
-        facts(&plan),
-        [0, 1, 2].map(|index| Some((MisfirePolicy::FireAll, 3, index)))
-    );
+    let plan = planned(&hourly, today("08:00:00"), &Misfire::fire_all(), today("10:30:00"));
+    assert_eq!(nominals(&plan), ["08:00:00", "09:00:00", "10:00:00"].map(today));
+    assert_eq!(facts(&plan), [0, 1, 2].map(|index| Some((MisfirePolicy::FireAll, 3, index))));
     for planned in &plan.fire {
-        assert_eq!(
-            planned.misfire.as_ref().unwrap().misfired_from,
-            planned.nominal
-        );
+        assert_eq!(planned.misfire.as_ref().unwrap().misfired_from, planned.nominal);
     }
 }
 
@@ -198,39 +135,16 @@ fn fire_all_keeps_the_newest_and_records_the_rest() {
     let misfire = Misfire::fire_all().catch_up_max(2);
     let plan = planned(&hourly, today("06:00:00"), &misfire, today("10:30:00"));
     assert_eq!(nominals(&plan), ["09:00:00", "10:00:00"].map(today));
-    assert_eq!(
-        facts(&plan),
-        [0, 1].map(|index| Some((MisfirePolicy::FireAll, 5, index)))
-    );
+    assert_eq!(facts(&plan), [0, 1].map(|index| Some((MisfirePolicy::FireAll, 5, index))));
     let dropped = |time| {
         let nominal = today(time);
-        Skip {
-            nominal,
-            first: nominal,
-            count: 1,
-            more: false,
-            reason: SkipReason::CatchUpLimit,
-        }
+        Skip { nominal, first: nominal, count: 1, more: false, reason: SkipReason::CatchUpLimit }
     };
-    assert_eq!(
-        plan.skipped,
-        ["06:00:00", "07:00:00", "08:00:00"].map(dropped)
-    );
+    assert_eq!(plan.skipped, ["06:00:00", "07:00:00", "08:00:00"].map(dropped));
 
-    let minutely = planned(
-        &cron("* * * * *"),
-        today("00:00:00"),
-        &Misfire::fire_all(),
-        today("10:00:00"),
-    );
-    assert_eq!(
-        minutely
-            .fire
-            .iter()
-            .filter(|planned| planned.misfire.is_some())
-            .count(),
-        100
-    );
+    let minutely =
+        planned(&cron("* * * * *"), today("00:00:00"), &Misfire::fire_all(), today("10:00:00"));
+    assert_eq!(minutely.fire.iter().filter(|planned| planned.misfire.is_some()).count(), 100);
     let fold = Skip {
         nominal: today("08:14:00"),
         first: today("00:00:00"),
@@ -246,38 +160,16 @@ fn fire_all_keeps_the_newest_and_records_the_rest() {
 #[test]
 fn skip_to_next_runs_none_and_goes_on_at_the_next() {
     let hourly = cron("0 * * * *");
-    let plan = planned(
-        &hourly,
-        today("08:00:00"),
-        &Misfire::skip_to_next(),
-        today("10:30:00"),
-    );
+    let plan = planned(&hourly, today("08:00:00"), &Misfire::skip_to_next(), today("10:30:00"));
     assert_eq!(plan.fire, []);
     let skipped = |time| {
         let nominal = today(time);
-        Skip {
-            nominal,
-            first: nominal,
-            count: 1,
-            more: false,
-            reason: SkipReason::Misfire,
-        }
+        Skip { nominal, first: nominal, count: 1, more: false, reason: SkipReason::Misfire }
     };
-    assert_eq!(
-        plan.skipped,
-        ["08:00:00", "09:00:00", "10:00:00"].map(skipped)
-    );
+    assert_eq!(plan.skipped, ["08:00:00", "09:00:00", "10:00:00"].map(skipped));
     assert_eq!(plan.cursor, Some(today("11:00:00")));
-    let next = planned(
-        &hourly,
-        today("11:00:00"),
-        &Misfire::skip_to_next(),
-        today("11:00:01"),
-    );
-    assert_eq!(
-        (nominals(&next), next.missed_count),
-        (vec![today("11:00:00")], 0)
-    );
+    let next = planned(&hourly, today("11:00:00"), &Misfire::skip_to_next(), today("11:00:01"));
+    assert_eq!((nominals(&next), next.missed_count), (vec![today("11:00:00")], 0));
 }
 
 #[test]
@@ -288,10 +180,7 @@ fn up_to_a_hundred_skips_are_listed_and_more_are_folded() {
     assert_eq!(skipped("01:39:30").len(), 100);
     let folded = skipped("01:40:30");
     assert_eq!(folded.len(), 1);
-    assert_eq!(
-        (folded[0].first, folded[0].nominal),
-        (today("00:00:00"), today("01:40:00"))
-    );
+    assert_eq!((folded[0].first, folded[0].nominal), (today("00:00:00"), today("01:40:00")));
     assert_eq!((folded[0].count, folded[0].more), (101, false));
 }
 
@@ -302,22 +191,13 @@ fn what_is_younger_than_the_threshold_is_left_to_run_normally() {
     for (misfire, made_up) in [
         (Misfire::fire_now(), vec!["10:00:00"]),
         (Misfire::fire_once(), vec!["10:04:00"]),
-        (
-            Misfire::fire_all(),
-            vec!["10:00:00", "10:01:00", "10:02:00", "10:03:00", "10:04:00"],
-        ),
+        (Misfire::fire_all(), vec!["10:00:00", "10:01:00", "10:02:00", "10:03:00", "10:04:00"]),
         (Misfire::skip_to_next(), vec![]),
     ] {
         let plan = planned(&minutely, today("10:00:00"), &misfire, today("10:09:30"));
-        let late: Vec<_> = plan
-            .fire
-            .iter()
-            .filter(|planned| planned.misfire.is_some())
-            .collect();
+        let late: Vec<_> = plan.fire.iter().filter(|planned| planned.misfire.is_some()).collect();
         assert_eq!(
-            late.iter()
-                .map(|planned| planned.nominal)
-                .collect::<Vec<_>>(),
+            late.iter().map(|planned| planned.nominal).collect::<Vec<_>>(),
             made_up.into_iter().map(today).collect::<Vec<_>>()
         );
         let in_time: Vec<_> = nominals(&plan).split_off(late.len());
@@ -343,22 +223,15 @@ fn example_a_one_hour_late_is_no_misfire_at_a_threshold_of_two() {
 // spec: M-19
 #[test]
 fn example_b_half_an_hour_of_five_minutes_fires_each_older_than_five() {
-    let plan = planned(
-        &cron("*/5 * * * *"),
-        today("10:05:00"),
-        &Misfire::fire_all(),
-        today("10:32:00"),
-    );
+    let plan =
+        planned(&cron("*/5 * * * *"), today("10:05:00"), &Misfire::fire_all(), today("10:32:00"));
     let late: Vec<_> = plan
         .fire
         .iter()
         .filter(|planned| planned.misfire.is_some())
         .map(|planned| planned.nominal)
         .collect();
-    assert_eq!(
-        late,
-        ["10:05:00", "10:10:00", "10:15:00", "10:20:00", "10:25:00"].map(today)
-    );
+    assert_eq!(late, ["10:05:00", "10:10:00", "10:15:00", "10:20:00", "10:25:00"].map(today));
     assert_eq!(nominals(&plan)[5..], [today("10:30:00")]);
 }
 
@@ -368,11 +241,7 @@ fn older_than_the_window_is_never_run() {
     for (misfire, fired, count) in [
         (Misfire::fire_now(), vec!["08:00:00"], 3),
         (Misfire::fire_once(), vec!["10:00:00"], 3),
-        (
-            Misfire::fire_all(),
-            vec!["08:00:00", "09:00:00", "10:00:00"],
-            3,
-        ),
+        (Misfire::fire_all(), vec!["08:00:00", "09:00:00", "10:00:00"], 3),
     ] {
         // Exactly as old as the window is still inside.
         let misfire = misfire.window(2 * HOUR + 30 * MINUTE);
@@ -384,24 +253,12 @@ fn older_than_the_window_is_never_run() {
         );
         assert_eq!(plan.fire[0].misfire.as_ref().unwrap().missed_count, count);
         assert_eq!(plan.missed_count, 5);
-        let skipped: Vec<_> = plan
-            .skipped
-            .iter()
-            .map(|skip| (skip.nominal, skip.reason))
-            .collect();
-        assert_eq!(
-            skipped,
-            ["06:00:00", "07:00:00"].map(|time| (today(time), SkipReason::Window))
-        );
+        let skipped: Vec<_> = plan.skipped.iter().map(|skip| (skip.nominal, skip.reason)).collect();
+        assert_eq!(skipped, ["06:00:00", "07:00:00"].map(|time| (today(time), SkipReason::Window)));
     }
     // A window shorter than the threshold drops all that was missed and nothing that was not.
     let narrow = Misfire::fire_now().window(MINUTE);
-    let plan = planned(
-        &cron("* * * * *"),
-        today("10:00:00"),
-        &narrow,
-        today("10:10:30"),
-    );
+    let plan = planned(&cron("* * * * *"), today("10:00:00"), &narrow, today("10:10:30"));
     assert_eq!(plan.skipped.len(), 6);
     assert_eq!(facts(&plan), [None; 5]);
 }
@@ -409,12 +266,7 @@ fn older_than_the_window_is_never_run() {
 #[test]
 fn a_late_interval_fires_once_and_starts_its_rhythm_anew() {
     let every = Schedule::every(20 * MINUTE, today("00:00:00")).unwrap();
-    let plan = planned(
-        &every,
-        today("01:00:00"),
-        &Misfire::default(),
-        today("10:07:00"),
-    );
+    let plan = planned(&every, today("01:00:00"), &Misfire::default(), today("10:07:00"));
     assert_eq!(nominals(&plan), [today("01:00:00")]);
     assert_eq!(plan.missed_count, 28);
     assert_eq!(plan.cursor, Some(today("10:27:00")));
@@ -423,43 +275,20 @@ fn a_late_interval_fires_once_and_starts_its_rhythm_anew() {
     assert_eq!(moved.next(today("10:07:00")), plan.cursor);
     // What is still in time is covered by that run.
     let often = Schedule::every(MINUTE, today("00:00:00")).unwrap();
-    let plan = planned(
-        &often,
-        today("10:00:00"),
-        &Misfire::fire_now(),
-        today("10:09:30"),
-    );
+    let plan = planned(&often, today("10:00:00"), &Misfire::fire_now(), today("10:09:30"));
     assert_eq!(nominals(&plan), [today("10:00:00")]);
     assert_eq!(plan.cursor, Some(today("10:10:30")));
     // The other policies keep the grid, and so does an interval in time.
-    for misfire in [
-        Misfire::fire_once(),
-        Misfire::fire_all(),
-        Misfire::skip_to_next(),
-    ] {
+    for misfire in [Misfire::fire_once(), Misfire::fire_all(), Misfire::skip_to_next()] {
         let plan = planned(&every, today("01:00:00"), &misfire, today("10:07:00"));
-        assert_eq!(
-            (plan.schedule, plan.cursor),
-            (None, Some(today("10:20:00")))
-        );
+        assert_eq!((plan.schedule, plan.cursor), (None, Some(today("10:20:00"))));
     }
-    let plan = planned(
-        &every,
-        today("10:00:00"),
-        &Misfire::default(),
-        today("10:00:59"),
-    );
-    assert_eq!(
-        (plan.schedule, plan.cursor),
-        (None, Some(today("10:20:00")))
-    );
+    let plan = planned(&every, today("10:00:00"), &Misfire::default(), today("10:00:59"));
+    assert_eq!((plan.schedule, plan.cursor), (None, Some(today("10:20:00"))));
     // Missed for longer than the window: no run, so nothing to count from.
     let misfire = Misfire::fire_now().window(MINUTE);
     let plan = planned(&every, today("01:00:00"), &misfire, today("10:19:00"));
-    assert_eq!(
-        (plan.fire, plan.schedule, plan.cursor),
-        (vec![], None, Some(today("10:20:00")))
-    );
+    assert_eq!((plan.fire, plan.schedule, plan.cursor), (vec![], None, Some(today("10:20:00"))));
 }
 
 // spec: H-45, M-7
@@ -469,23 +298,9 @@ fn a_one_time_schedule_fires_however_late_and_is_never_a_misfire() {
     for misfire in
         MisfirePolicy::ALL.map(|policy| Misfire::from(policy).threshold(MINUTE).window(MINUTE))
     {
-        let plan = planned(
-            &once,
-            today("01:00:00"),
-            &misfire,
-            at("2036-01-05T00:00:00Z"),
-        );
-        assert_eq!(
-            plan.fire,
-            [Planned {
-                nominal: today("01:00:00"),
-                misfire: None
-            }]
-        );
-        assert_eq!(
-            (plan.skipped.len(), plan.missed_count, plan.cursor),
-            (0, 0, None)
-        );
+        let plan = planned(&once, today("01:00:00"), &misfire, at("2036-01-05T00:00:00Z"));
+        assert_eq!(plan.fire, [Planned { nominal: today("01:00:00"), misfire: None }]);
+        assert_eq!((plan.skipped.len(), plan.missed_count, plan.cursor), (0, 0, None));
         assert_eq!(plan.last_nominal, Some(today("01:00:00")));
     }
 }
@@ -494,20 +309,10 @@ fn a_one_time_schedule_fires_however_late_and_is_never_a_misfire() {
 #[test]
 fn a_cursor_that_an_operator_moved_need_not_be_an_occurrence() {
     let hourly = cron("0 * * * *");
-    let plan = planned(
-        &hourly,
-        today("08:20:00"),
-        &Misfire::fire_all(),
-        today("10:02:00"),
-    );
+    let plan = planned(&hourly, today("08:20:00"), &Misfire::fire_all(), today("10:02:00"));
     assert_eq!(nominals(&plan), ["09:00:00", "10:00:00"].map(today));
     assert_eq!(facts(&plan), [Some((MisfirePolicy::FireAll, 1, 0)), None]);
-    let none = planned(
-        &hourly,
-        today("08:20:00"),
-        &Misfire::fire_all(),
-        today("08:40:00"),
-    );
+    let none = planned(&hourly, today("08:20:00"), &Misfire::fire_all(), today("08:40:00"));
     assert_eq!(
         (none.fire.len(), none.last_nominal, none.cursor),
         (0, None, Some(today("09:00:00")))
@@ -517,17 +322,9 @@ fn a_cursor_that_an_operator_moved_need_not_be_an_occurrence() {
 #[test]
 fn a_schedule_that_is_over_has_no_cursor() {
     let ending = cron("0 * * * *").ending(today("10:00:00")).unwrap();
-    let plan = planned(
-        &ending,
-        today("08:00:00"),
-        &Misfire::fire_all(),
-        today("12:00:00"),
-    );
+    let plan = planned(&ending, today("08:00:00"), &Misfire::fire_all(), today("12:00:00"));
     assert_eq!(nominals(&plan), ["08:00:00", "09:00:00"].map(today));
-    assert_eq!(
-        (plan.cursor, plan.last_nominal),
-        (None, Some(today("09:00:00")))
-    );
+    assert_eq!((plan.cursor, plan.last_nominal), (None, Some(today("09:00:00"))));
 }
 
 #[test]
@@ -540,10 +337,7 @@ fn too_many_in_time_go_on_in_the_next_plan() {
     while cursor <= now {
         let plan = planned(&secondly, cursor, &misfire, now);
         assert!(plan.fire.len() <= OCCURRENCES_PER_PLAN);
-        assert_eq!(
-            plan.last_nominal,
-            plan.fire.last().map(|planned| planned.nominal)
-        );
+        assert_eq!(plan.last_nominal, plan.fire.last().map(|planned| planned.nominal));
         seen.extend(nominals(&plan));
         cursor = plan.cursor.unwrap();
         plans += 1;
@@ -560,23 +354,11 @@ fn a_year_of_seconds_is_counted_up_to_a_bound() {
     for misfire in MisfirePolicy::ALL.map(|policy| Misfire::from(policy).window(200 * 24 * HOUR)) {
         let plan = planned(&secondly, cursor, &misfire, now);
         assert_eq!((plan.missed_count, plan.missed_more), (2 * COUNT_MAX, true));
+        assert!(plan.skipped.len() <= 2 && plan.fire.len() <= 101 + 301, "{misfire:?}");
+        assert!(plan.skipped.iter().all(|skip| skip.more && skip.count >= COUNT_MAX - 100));
+        let made_up = plan.fire.iter().filter_map(|planned| planned.misfire.as_ref());
         assert!(
-            plan.skipped.len() <= 2 && plan.fire.len() <= 101 + 301,
-            "{misfire:?}"
-        );
-        assert!(
-            plan.skipped
-                .iter()
-                .all(|skip| skip.more && skip.count >= COUNT_MAX - 100)
-        );
-        let made_up = plan
-            .fire
-            .iter()
-            .filter_map(|planned| planned.misfire.as_ref());
-        assert!(
-            made_up
-                .into_iter()
-                .all(|facts| facts.missed_more && facts.missed_count == COUNT_MAX)
+            made_up.into_iter().all(|facts| facts.missed_more && facts.missed_count == COUNT_MAX)
         );
         assert_eq!(plan.cursor, Some(today("00:00:01")));
     }
@@ -593,12 +375,7 @@ fn occurrences_follow_the_zone_of_the_job_across_clock_changes() {
         &Misfire::fire_all(),
         at("2026-03-30T12:00:00Z"),
     );
-    let expected = [
-        "2026-03-28T01:30:00Z",
-        "2026-03-29T01:00:00Z",
-        "2026-03-30T00:30:00Z",
-    ]
-    .map(at);
+    let expected = ["2026-03-28T01:30:00Z", "2026-03-29T01:00:00Z", "2026-03-30T00:30:00Z"].map(at);
     assert_eq!(nominals(&spring), expected);
     assert_eq!(spring.cursor, Some(at("2026-03-31T00:30:00Z")));
     let autumn = planned(
@@ -608,10 +385,7 @@ fn occurrences_follow_the_zone_of_the_job_across_clock_changes() {
         at("2026-10-25T12:00:00Z"),
     );
     let skipped: Vec<_> = autumn.skipped.iter().map(|skip| skip.nominal).collect();
-    assert_eq!(
-        skipped,
-        ["2026-10-24T00:30:00Z", "2026-10-25T00:30:00Z"].map(at)
-    );
+    assert_eq!(skipped, ["2026-10-24T00:30:00Z", "2026-10-25T00:30:00Z"].map(at));
     assert_eq!(autumn.cursor, Some(at("2026-10-26T01:30:00Z")));
 }
 

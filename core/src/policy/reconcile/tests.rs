@@ -57,28 +57,17 @@ fn paused(record: JobRecord) -> JobRecord {
         at: today("12:01:00"),
         until: None,
     };
-    JobRecord {
-        paused: Some(pause),
-        ..record
-    }
+    JobRecord { paused: Some(pause), ..record }
 }
 
 fn retired(record: &JobRecord, release: u64, now: Timestamp) -> Vec<JobRecord> {
     let names = BTreeSet::from([JobName::new("other").unwrap()]);
-    let set = DeclaredSet {
-        app: "shop",
-        release,
-        names: &names,
-        allow_empty: false,
-    };
+    let set = DeclaredSet { app: "shop", release, names: &names, allow_empty: false };
     retire_vanished(std::slice::from_ref(record), &set, now)
 }
 
 fn overrides() -> Overrides {
-    Overrides {
-        schedule: Some(cron("30 * * * *")),
-        ..Overrides::default()
-    }
+    Overrides { schedule: Some(cron("30 * * * *")), ..Overrides::default() }
 }
 
 // spec: U-39, U-39a, H-23
@@ -87,53 +76,33 @@ fn a_new_job_is_created_with_its_cursor_on_the_next_occurrence() {
     let record = stored();
     assert_eq!(record.cursor, Some(today("13:00:00")));
     assert_eq!((record.version, record.release, record.runs), (1, 1, 0));
-    assert_eq!(
-        (record.created_at, record.updated_at),
-        (today("12:00:00"), today("12:00:00"))
-    );
+    assert_eq!((record.created_at, record.updated_at), (today("12:00:00"), today("12:00:00")));
     assert_eq!(record.job, record.declared);
     assert_eq!(record.phase(), JobPhase::Active);
 }
 
 #[test]
 fn a_new_job_whose_schedule_is_over_has_finished() {
-    for schedule in [
-        Schedule::once(today("11:00:00")),
-        cron("0 * * * *").at_most(0),
-    ] {
+    for schedule in [Schedule::once(today("11:00:00")), cron("0 * * * *").at_most(0)] {
         let Reconciled::Create(record) =
             reconcile(None, &declaration(schedule, 1), today("12:00:00"))
         else {
             panic!("a new job is created");
         };
-        assert_eq!(
-            (record.cursor, record.retired),
-            (None, Some(Retirement::Finished))
-        );
+        assert_eq!((record.cursor, record.retired), (None, Some(Retirement::Finished)));
     }
 }
 
 // spec: U-39b, T-46
 #[test]
 fn another_schedule_moves_the_cursor_to_its_next_occurrence() {
-    let record = change(
-        &stored(),
-        &declaration(cron("*/10 * * * *"), 2),
-        today("12:34:00"),
-    );
+    let record = change(&stored(), &declaration(cron("*/10 * * * *"), 2), today("12:34:00"));
     assert_eq!(record.cursor, Some(today("12:40:00")));
     assert_eq!(record.job.schedule, cron("*/10 * * * *"));
-    assert_eq!(
-        (record.version, record.release, record.updated_at),
-        (2, 2, today("12:34:00"))
-    );
+    assert_eq!((record.version, record.release, record.updated_at), (2, 2, today("12:34:00")));
     assert_eq!(record.created_at, today("12:00:00"));
     // Exactly on an occurrence, the next one counts.
-    let record = change(
-        &stored(),
-        &declaration(cron("*/10 * * * *"), 2),
-        today("12:40:00"),
-    );
+    let record = change(&stored(), &declaration(cron("*/10 * * * *"), 2), today("12:40:00"));
     assert_eq!(record.cursor, Some(today("12:50:00")));
     // Another zone is another schedule.
     let zoned = Schedule::cron("0 * * * *", "Asia/Kolkata").unwrap();
@@ -171,18 +140,10 @@ fn the_same_declaration_writes_nothing_and_keeps_what_was_missed() {
 fn a_pause_outlives_every_declaration() {
     let stored = paused(stored());
     assert_eq!(
-        reconcile(
-            Some(&stored),
-            &declaration(cron("0 * * * *"), 2),
-            today("12:34:00")
-        ),
+        reconcile(Some(&stored), &declaration(cron("0 * * * *"), 2), today("12:34:00")),
         Reconciled::Unchanged
     );
-    let record = change(
-        &stored,
-        &declaration(cron("*/10 * * * *"), 2),
-        today("12:34:00"),
-    );
+    let record = change(&stored, &declaration(cron("*/10 * * * *"), 2), today("12:34:00"));
     assert_eq!(record.paused, stored.paused);
     assert_eq!(record.phase(), JobPhase::Paused);
 }
@@ -193,24 +154,12 @@ fn a_vanished_job_is_retired_and_comes_back_when_it_is_declared_again() {
     let gone = retired(&stored(), 2, today("14:00:00"));
     assert_eq!(gone.len(), 1);
     let gone = &gone[0];
-    assert_eq!(
-        (gone.retired, gone.cursor, gone.due_at()),
-        (Some(Retirement::Removed), None, None)
-    );
-    assert_eq!(
-        (gone.version, gone.release, gone.updated_at),
-        (2, 2, today("14:00:00"))
-    );
-    assert!(
-        retired(gone, 3, today("15:00:00")).is_empty(),
-        "retired once"
-    );
+    assert_eq!((gone.retired, gone.cursor, gone.due_at()), (Some(Retirement::Removed), None, None));
+    assert_eq!((gone.version, gone.release, gone.updated_at), (2, 2, today("14:00:00")));
+    assert!(retired(gone, 3, today("15:00:00")).is_empty(), "retired once");
 
     let back = change(gone, &declaration(cron("0 * * * *"), 3), today("16:20:00"));
-    assert_eq!(
-        (back.retired, back.cursor, back.version),
-        (None, Some(today("17:00:00")), 3)
-    );
+    assert_eq!((back.retired, back.cursor, back.version), (None, Some(today("17:00:00")), 3));
     assert_eq!(back.phase(), JobPhase::Active);
 
     let gone = &retired(&paused(stored()), 2, today("14:00:00"))[0];
@@ -223,57 +172,25 @@ fn a_vanished_job_is_retired_and_comes_back_when_it_is_declared_again() {
 #[test]
 fn only_declared_jobs_of_the_same_application_are_retired() {
     let spared = [
-        JobRecord {
-            origin: Origin::Runtime,
-            ..stored()
-        },
-        JobRecord {
-            origin: Origin::Seeded,
-            ..stored()
-        },
-        JobRecord {
-            app: "bank".to_owned(),
-            ..stored()
-        },
-        JobRecord {
-            release: 3,
-            ..stored()
-        },
-        JobRecord {
-            retired: Some(Retirement::Finished),
-            ..stored()
-        },
-        JobRecord {
-            declared: Job::new("other", cron("@daily")).unwrap(),
-            ..stored()
-        },
+        JobRecord { origin: Origin::Runtime, ..stored() },
+        JobRecord { origin: Origin::Seeded, ..stored() },
+        JobRecord { app: "bank".to_owned(), ..stored() },
+        JobRecord { release: 3, ..stored() },
+        JobRecord { retired: Some(Retirement::Finished), ..stored() },
+        JobRecord { declared: Job::new("other", cron("@daily")).unwrap(), ..stored() },
     ];
     for record in spared {
-        assert!(
-            retired(&record, 2, today("14:00:00")).is_empty(),
-            "{record:?}"
-        );
+        assert!(retired(&record, 2, today("14:00:00")).is_empty(), "{record:?}");
     }
 }
 
 #[test]
 fn an_empty_set_retires_only_when_that_is_meant() {
     let (records, names) = ([stored()], BTreeSet::new());
-    let careful = DeclaredSet {
-        app: "shop",
-        release: 2,
-        names: &names,
-        allow_empty: false,
-    };
+    let careful = DeclaredSet { app: "shop", release: 2, names: &names, allow_empty: false };
     assert!(retire_vanished(&records, &careful, today("14:00:00")).is_empty());
-    let meant = DeclaredSet {
-        allow_empty: true,
-        ..careful
-    };
-    assert_eq!(
-        retire_vanished(&records, &meant, today("14:00:00")).len(),
-        1
-    );
+    let meant = DeclaredSet { allow_empty: true, ..careful };
+    assert_eq!(retire_vanished(&records, &meant, today("14:00:00")).len(), 1);
 }
 
 #[test]
@@ -281,20 +198,11 @@ fn two_releases_side_by_side_do_not_flip_a_job() {
     let old = declaration(cron("0 * * * *"), 1);
     let new = declaration(cron("*/10 * * * *"), 2);
     let record = change(&stored(), &new, today("12:34:00"));
-    assert_eq!(
-        reconcile(Some(&record), &old, today("12:35:00")),
-        Reconciled::Outdated
-    );
-    assert_eq!(
-        reconcile(Some(&record), &new, today("12:36:00")),
-        Reconciled::Unchanged
-    );
+    assert_eq!(reconcile(Some(&record), &old, today("12:35:00")), Reconciled::Outdated);
+    assert_eq!(reconcile(Some(&record), &new, today("12:36:00")), Reconciled::Unchanged);
     // Release 2 has dropped it: release 1 can neither bring it back nor retire what release 2 added.
     let gone = &retired(&stored(), 2, today("14:00:00"))[0];
-    assert_eq!(
-        reconcile(Some(gone), &old, today("14:01:00")),
-        Reconciled::Outdated
-    );
+    assert_eq!(reconcile(Some(gone), &old, today("14:01:00")), Reconciled::Outdated);
     assert!(retired(&record, 1, today("14:00:00")).is_empty());
 }
 
@@ -311,46 +219,20 @@ fn a_name_has_one_owner() {
     let gone = &retired(&stored(), 7, today("14:00:00"))[0];
     other.release = 1;
     let taken = change(gone, &other, today("14:34:00"));
-    assert_eq!(
-        (taken.app.as_str(), taken.release, taken.retired),
-        ("bank", 1, None)
-    );
+    assert_eq!((taken.app.as_str(), taken.release, taken.retired), ("bank", 1, None));
     // Made at run time, then declared in code: code takes over.
-    let runtime = JobRecord {
-        origin: Origin::Runtime,
-        app: String::new(),
-        ..stored()
-    };
-    let taken = change(
-        &runtime,
-        &declaration(cron("0 * * * *"), 1),
-        today("12:34:00"),
-    );
-    assert_eq!(
-        (taken.origin, taken.cursor),
-        (Origin::Declared, runtime.cursor)
-    );
-    let made = Declaration {
-        origin: Origin::Runtime,
-        ..declaration(cron("*/10 * * * *"), 1)
-    };
+    let runtime = JobRecord { origin: Origin::Runtime, app: String::new(), ..stored() };
+    let taken = change(&runtime, &declaration(cron("0 * * * *"), 1), today("12:34:00"));
+    assert_eq!((taken.origin, taken.cursor), (Origin::Declared, runtime.cursor));
+    let made = Declaration { origin: Origin::Runtime, ..declaration(cron("*/10 * * * *"), 1) };
     assert_eq!(
         reconcile(Some(&stored()), &made, today("12:34:00")),
         Reconciled::Foreign("shop".to_owned())
     );
     // A seed fills a gap and nothing else.
-    let seed = Declaration {
-        origin: Origin::Seeded,
-        ..declaration(cron("*/10 * * * *"), 9)
-    };
-    assert_eq!(
-        reconcile(Some(&stored()), &seed, today("12:34:00")),
-        Reconciled::Unchanged
-    );
-    assert!(matches!(
-        reconcile(None, &seed, today("12:34:00")),
-        Reconciled::Create(_)
-    ));
+    let seed = Declaration { origin: Origin::Seeded, ..declaration(cron("*/10 * * * *"), 9) };
+    assert_eq!(reconcile(Some(&stored()), &seed, today("12:34:00")), Reconciled::Unchanged);
+    assert!(matches!(reconcile(None, &seed, today("12:34:00")), Reconciled::Create(_)));
 }
 
 // spec: H-53, H-54, H-56, H-57, T-49
@@ -358,10 +240,7 @@ fn a_name_has_one_owner() {
 fn an_operators_schedule_wins_over_the_configured_one_and_that_over_the_declared_one() {
     let declared = job(cron("0 1 * * *"));
     let configured = cron("0 2 * * *");
-    let overridden = Overrides {
-        schedule: Some(cron("0 3 * * *")),
-        ..Overrides::default()
-    };
+    let overridden = Overrides { schedule: Some(cron("0 3 * * *")), ..Overrides::default() };
     for (configured, overrides, expected) in [
         (None, &Overrides::default(), "0 1 * * *"),
         (Some(&configured), &Overrides::default(), "0 2 * * *"),
@@ -369,13 +248,7 @@ fn an_operators_schedule_wins_over_the_configured_one_and_that_over_the_declared
         (None, &overridden, "0 3 * * *"),
     ] {
         let effective = effective(&declared, configured, overrides);
-        assert_eq!(
-            effective,
-            Job {
-                schedule: cron(expected),
-                ..declared.clone()
-            }
-        );
+        assert_eq!(effective, Job { schedule: cron(expected), ..declared.clone() });
     }
 }
 
@@ -394,25 +267,13 @@ fn an_operator_overrides_retries_timeout_and_misfire_and_the_rest_stays() {
     assert_eq!(job.terms.timeout, Some(Duration::from_secs(9)));
     assert_eq!(job.terms.crashes_max, declared.terms.crashes_max);
     assert_eq!(job.misfire, Misfire::skip_to_next());
-    assert_eq!(
-        (job.schedule, job.overlap),
-        (declared.schedule.clone(), declared.overlap)
-    );
+    assert_eq!((job.schedule, job.overlap), (declared.schedule.clone(), declared.overlap));
     // One of them alone leaves the other as declared, and "no timeout" can be said.
     let mut limited = declared.clone();
-    limited.terms = Arc::new(Terms {
-        timeout: Some(Duration::from_secs(5)),
-        ..Terms::recurring()
-    });
-    let only = Overrides {
-        timeout: Some(None),
-        ..Overrides::default()
-    };
+    limited.terms = Arc::new(Terms { timeout: Some(Duration::from_secs(5)), ..Terms::recurring() });
+    let only = Overrides { timeout: Some(None), ..Overrides::default() };
     let job = effective(&limited, None, &only);
-    assert_eq!(
-        (job.terms.timeout, &job.terms.retry),
-        (None, &limited.terms.retry)
-    );
+    assert_eq!((job.terms.timeout, &job.terms.retry), (None, &limited.terms.retry));
 }
 
 // spec: H-55, H-56
@@ -430,13 +291,8 @@ fn a_configured_cron_keeps_zone_and_bounds_and_an_invalid_one_is_an_error() {
         .unwrap()
         .at_most(7);
     assert_eq!(schedule, expected);
-    let error = configured_schedule(&declared, "0 25 * * *")
-        .unwrap_err()
-        .to_string();
-    assert!(
-        error.contains("configured cron text of job \"nightly\""),
-        "{error}"
-    );
+    let error = configured_schedule(&declared, "0 25 * * *").unwrap_err().to_string();
+    assert!(error.contains("configured cron text of job \"nightly\""), "{error}");
     // Only the cron text: a zone cannot be smuggled in.
     assert!(configured_schedule(&declared, "0 2 * * * in Asia/Tokyo").is_err());
     assert!(configured_schedule(&job(cron("0 1 * * *")), "H 2 * * *").is_ok());
@@ -445,26 +301,14 @@ fn a_configured_cron_keeps_zone_and_bounds_and_an_invalid_one_is_an_error() {
 // spec: H-54, H-57
 #[test]
 fn configuration_that_comes_and_goes_moves_the_cursor_each_time() {
-    let configured = Declaration {
-        configured: Some(cron("15 * * * *")),
-        ..declaration(cron("0 * * * *"), 1)
-    };
+    let configured =
+        Declaration { configured: Some(cron("15 * * * *")), ..declaration(cron("0 * * * *"), 1) };
     let record = change(&stored(), &configured, today("12:10:00"));
     assert_eq!(record.cursor, Some(today("12:15:00")));
     assert_eq!(record.declared.schedule, cron("0 * * * *"));
-    assert_eq!(
-        reconcile(Some(&record), &configured, today("12:50:00")),
-        Reconciled::Unchanged
-    );
-    let record = change(
-        &record,
-        &declaration(cron("0 * * * *"), 1),
-        today("12:20:00"),
-    );
-    assert_eq!(
-        (record.cursor, record.configured),
-        (Some(today("13:00:00")), None)
-    );
+    assert_eq!(reconcile(Some(&record), &configured, today("12:50:00")), Reconciled::Unchanged);
+    let record = change(&record, &declaration(cron("0 * * * *"), 1), today("12:20:00"));
+    assert_eq!((record.cursor, record.configured), (Some(today("13:00:00")), None));
 }
 
 // spec: T-20, T-49
@@ -475,28 +319,15 @@ fn overrides_take_effect_from_the_next_occurrence_and_survive_deploys() {
     assert_eq!(record.cursor, Some(today("12:30:00")));
     assert_eq!(record.job.schedule, cron("30 * * * *"));
     // Code changes underneath: kept as declared, not in force, cursor untouched.
-    let record = change(
-        &record,
-        &declaration(cron("*/10 * * * *"), 2),
-        today("12:40:00"),
-    );
-    assert_eq!(
-        (record.cursor, &record.overrides),
-        (Some(today("12:30:00")), &overrides())
-    );
+    let record = change(&record, &declaration(cron("*/10 * * * *"), 2), today("12:40:00"));
+    assert_eq!((record.cursor, &record.overrides), (Some(today("12:30:00")), &overrides()));
     assert_eq!(record.job.schedule, cron("30 * * * *"));
     // Reset: what code says now is in force.
     let steer = overridden(&record, Overrides::default(), today("12:41:00"));
     let record = record.steered(&steer, today("12:41:00")).unwrap();
-    assert_eq!(
-        (record.cursor, record.job),
-        (Some(today("12:50:00")), record.declared)
-    );
+    assert_eq!((record.cursor, record.job), (Some(today("12:50:00")), record.declared));
     // Other retries alone leave the cursor.
-    let retry = Overrides {
-        retry: Some(Retry::default()),
-        ..Overrides::default()
-    };
+    let retry = Overrides { retry: Some(Retry::default()), ..Overrides::default() };
     let steer = overridden(&stored(), retry, today("17:00:00"));
     let record = stored().steered(&steer, today("17:00:00")).unwrap();
     assert_eq!(record.cursor, Some(today("13:00:00")));
@@ -519,10 +350,7 @@ fn a_moved_anchor_survives_deploys() {
         Reconciled::Unchanged
     );
     let steer = overridden(&record, Overrides::default(), today("15:30:00"));
-    assert_eq!(
-        record.steered(&steer, today("15:30:00")).unwrap().job,
-        record.job
-    );
+    assert_eq!(record.steered(&steer, today("15:30:00")).unwrap().job, record.job);
     // Another interval is another schedule.
     let half = Schedule::every(Duration::from_mins(30), today("00:00:00")).unwrap();
     let changed = change(&record, &declaration(half, 2), today("15:30:00"));
@@ -541,55 +369,25 @@ fn a_finished_job_stays_finished_until_its_schedule_says_more() {
         ..stored()
     };
     assert_eq!(
-        reconcile(
-            Some(&finished),
-            &declaration(schedule, 2),
-            today("15:30:00")
-        ),
+        reconcile(Some(&finished), &declaration(schedule, 2), today("15:30:00")),
         Reconciled::Unchanged
     );
-    let ended_early = JobRecord {
-        runs: 1,
-        ..finished.clone()
-    };
+    let ended_early = JobRecord { runs: 1, ..finished.clone() };
     let again = declaration(ended_early.declared.schedule.clone(), 2);
-    assert_eq!(
-        reconcile(Some(&ended_early), &again, today("15:30:00")),
-        Reconciled::Unchanged
-    );
-    let more = change(
-        &finished,
-        &declaration(cron("0 * * * *").at_most(3), 2),
-        today("15:30:00"),
-    );
+    assert_eq!(reconcile(Some(&ended_early), &again, today("15:30:00")), Reconciled::Unchanged);
+    let more = change(&finished, &declaration(cron("0 * * * *").at_most(3), 2), today("15:30:00"));
     assert_eq!((more.cursor, more.retired), (Some(today("16:00:00")), None));
-    let moved = change(
-        &finished,
-        &declaration(cron("5 * * * *").at_most(2), 2),
-        today("15:30:00"),
-    );
-    assert_eq!(
-        (moved.cursor, moved.retired),
-        (None, Some(Retirement::Finished))
-    );
+    let moved = change(&finished, &declaration(cron("5 * * * *").at_most(2), 2), today("15:30:00"));
+    assert_eq!((moved.cursor, moved.retired), (None, Some(Retirement::Finished)));
 }
 
 // spec: U-34
 #[test]
 fn resuming_never_replays_the_pause_but_keeps_a_one_time_job() {
     let record = paused(stored());
-    assert_eq!(
-        resumed(&record, today("17:00:00")),
-        Some(today("18:00:00"))
-    );
-    let once = JobRecord {
-        job: job(Schedule::once(today("13:00:00"))),
-        ..record
-    };
-    assert_eq!(
-        resumed(&once, today("17:00:00")),
-        Some(today("13:00:00"))
-    );
+    assert_eq!(resumed(&record, today("17:00:00")), Some(today("18:00:00")));
+    let once = JobRecord { job: job(Schedule::once(today("13:00:00"))), ..record };
+    assert_eq!(resumed(&once, today("17:00:00")), Some(today("13:00:00")));
 }
 
 /// Found by the simulation: a node whose clock was behind resumed, or changed the schedule, and fired
@@ -601,14 +399,7 @@ fn a_clock_that_is_behind_never_leads_back_to_what_was_decided() {
         last_nominal: Some(today("17:00:00")),
         ..paused(stored())
     };
-    assert_eq!(
-        resumed(&record, today("15:10:00")),
-        Some(today("18:00:00"))
-    );
-    let changed = change(
-        &record,
-        &declaration(cron("0,30 * * * *"), 2),
-        today("15:10:00"),
-    );
+    assert_eq!(resumed(&record, today("15:10:00")), Some(today("18:00:00")));
+    let changed = change(&record, &declaration(cron("0,30 * * * *"), 2), today("15:10:00"));
     assert_eq!(changed.cursor, Some(today("17:30:00")));
 }

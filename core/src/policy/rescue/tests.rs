@@ -7,23 +7,14 @@ use crate::policy::verdict::tests::{at, case, message, secs, terms};
 
 fn rescued(terms: &Terms, attempt: u32, crashes: u32) -> Judged {
     let message = message();
-    rescue(&Case {
-        attempt,
-        crashes,
-        ..case(&message, terms)
-    })
+    rescue(&Case { attempt, crashes, ..case(&message, terms) })
 }
 
 fn again(judged: &Judged) -> (i64, u32, u32) {
     assert_eq!(judged.ending, Ending::Lost);
     assert_eq!(judged.verdict.change(), StateChange::Rescue);
     match judged.verdict {
-        Verdict::Again {
-            due_at,
-            attempt,
-            crashes,
-            ..
-        } => (due_at.as_second(), attempt, crashes),
+        Verdict::Again { due_at, attempt, crashes, .. } => (due_at.as_second(), attempt, crashes),
         ref other => panic!("{other:?}"),
     }
 }
@@ -46,43 +37,24 @@ fn a_lost_message_is_due_at_once_with_its_attempt_given_back() {
         }
     }
     let judged = rescued(&terms(), 1, 1);
-    assert_eq!(
-        judged.note.as_deref(),
-        Some("its process was lost (crash 2)")
-    );
+    assert_eq!(judged.note.as_deref(), Some("its process was lost (crash 2)"));
 }
 
 // spec: H-8
 #[test]
 fn beyond_the_crash_budget_each_crash_spends_an_attempt() {
-    let terms = Terms {
-        crashes_max: 2,
-        ..terms()
-    };
+    let terms = Terms { crashes_max: 2, ..terms() };
     assert_eq!(again(&rescued(&terms, 1, 1)), (5_000, 0, 2));
     assert_eq!(again(&rescued(&terms, 1, 2)), (5_060, 1, 3));
     assert_eq!(again(&rescued(&terms, 2, 3)), (5_120, 2, 4));
     assert_eq!(dead(&rescued(&terms, 3, 4)), DeadReason::CrashLoop);
     assert_eq!(
-        dead(&rescued(
-            &Terms {
-                crashes_max: 2,
-                ..Terms::recurring()
-            },
-            1,
-            2
-        )),
+        dead(&rescued(&Terms { crashes_max: 2, ..Terms::recurring() }, 1, 2)),
         DeadReason::CrashLoop
     );
-    let forgiving = Terms {
-        crashes_max: 0,
-        ..terms
-    };
+    let forgiving = Terms { crashes_max: 0, ..terms };
     assert_eq!(again(&rescued(&forgiving, 3, 1_000)), (5_000, 2, 1_001));
-    assert_eq!(
-        again(&rescued(&forgiving, 3, u32::MAX)),
-        (5_000, 2, u32::MAX)
-    );
+    assert_eq!(again(&rescued(&forgiving, 3, u32::MAX)), (5_000, 2, u32::MAX));
 }
 
 // spec: T-25, T-26
@@ -98,11 +70,7 @@ fn a_lost_one_time_job_waits_like_after_a_failure_and_dies_when_its_retries_are_
 
 #[test]
 fn a_crash_never_resets_the_retry_budget() {
-    let terms = Terms {
-        retry: Retry::intervals([secs(1); 2]),
-        crashes_max: 5,
-        ..Terms::default()
-    };
+    let terms = Terms { retry: Retry::intervals([secs(1); 2]), crashes_max: 5, ..Terms::default() };
     let message = message();
     // Two failures, then crashes: the third attempt stays the third.
     let mut spent = 2;
@@ -112,31 +80,15 @@ fn a_crash_never_resets_the_retry_budget() {
         spent = attempt;
     }
     assert_eq!(spent, 2);
-    let last = Case {
-        attempt: spent + 1,
-        crashes: 5,
-        ..case(&message, &terms)
-    };
+    let last = Case { attempt: spent + 1, crashes: 5, ..case(&message, &terms) };
     let error = Arc::from("no route");
     let judged = crate::policy::judge(&last, crate::policy::Report::Failed { error });
-    assert!(matches!(
-        judged.verdict,
-        Verdict::Dead {
-            reason: DeadReason::AttemptsSpent,
-            ..
-        }
-    ));
+    assert!(matches!(judged.verdict, Verdict::Dead { reason: DeadReason::AttemptsSpent, .. }));
 }
 
 #[test]
 fn a_lost_message_that_was_to_be_cancelled_is_cancelled() {
     let (message, terms) = (message(), terms());
-    let judged = rescue(&Case {
-        cancel_requested: true,
-        ..case(&message, &terms)
-    });
-    assert_eq!(
-        (judged.verdict, judged.ending),
-        (Verdict::Cancelled, Ending::Lost)
-    );
+    let judged = rescue(&Case { cancel_requested: true, ..case(&message, &terms) });
+    assert_eq!((judged.verdict, judged.ending), (Verdict::Cancelled, Ending::Lost));
 }

@@ -6,10 +6,7 @@ use uuid::Uuid;
 use super::*;
 
 fn facts(original_delay: Duration) -> RetryFacts {
-    RetryFacts {
-        message: MessageId::from_uuid(Uuid::from_u128(7)),
-        original_delay,
-    }
+    RetryFacts { message: MessageId::from_uuid(Uuid::from_u128(7)), original_delay }
 }
 
 fn secs(seconds: u64) -> Duration {
@@ -19,12 +16,7 @@ fn secs(seconds: u64) -> Duration {
 fn exponential(first: Duration, jitter: f64) -> Retry {
     Retry {
         attempts_max: None,
-        backoff: Backoff::Exponential {
-            first,
-            factor: 2.0,
-            cap: secs(3_600),
-            jitter,
-        },
+        backoff: Backoff::Exponential { first, factor: 2.0, cap: secs(3_600), jitter },
     }
 }
 
@@ -38,20 +30,8 @@ fn proportional_waits_follow_the_table() {
         (0, [1, 1, 1, 1, 1]),
         (minute, [6, 12, 18, 42, 60]),
         (15 * minute, [90, 180, 270, 630, 900]),
-        (
-            hour,
-            [
-                6 * minute,
-                12 * minute,
-                18 * minute,
-                42 * minute,
-                60 * minute,
-            ],
-        ),
-        (
-            2 * hour,
-            [12 * minute, 24 * minute, 36 * minute, hour, hour],
-        ),
+        (hour, [6 * minute, 12 * minute, 18 * minute, 42 * minute, 60 * minute]),
+        (2 * hour, [12 * minute, 24 * minute, 36 * minute, hour, hour]),
         (10 * hour, [hour; 5]),
         (48 * hour, [hour; 5]),
     ] {
@@ -68,15 +48,8 @@ fn proportional_waits_follow_the_table() {
 // spec: T-38
 #[test]
 fn the_cap_and_the_floor_of_proportional_waits_are_parameters() {
-    let backoff = Backoff::Proportional {
-        ratio: 0.1,
-        cap: secs(120),
-        floor: secs(60),
-    };
-    let retry = Retry {
-        attempts_max: Some(4),
-        backoff,
-    };
+    let backoff = Backoff::Proportional { ratio: 0.1, cap: secs(120), floor: secs(60) };
+    let retry = Retry { attempts_max: Some(4), backoff };
     assert_eq!(retry.delay(1, facts(secs(900))), secs(90));
     assert_eq!(retry.delay(2, facts(secs(900))), secs(120));
     assert_eq!(retry.delay(1, facts(secs(10))), secs(60));
@@ -86,11 +59,7 @@ fn the_cap_and_the_floor_of_proportional_waits_are_parameters() {
 fn exponential_waits_follow_the_table() {
     let retry = exponential(secs(30), 0.0);
     for (number, wait) in (1..).zip([30, 60, 120, 240, 480, 960, 1_920, 3_600, 3_600]) {
-        assert_eq!(
-            retry.delay(number, facts(Duration::ZERO)),
-            secs(wait),
-            "retry {number}"
-        );
+        assert_eq!(retry.delay(number, facts(Duration::ZERO)), secs(wait), "retry {number}");
     }
     assert_eq!(retry.delay(0, facts(Duration::ZERO)), secs(30));
     assert_eq!(retry.delay(u32::MAX, facts(Duration::ZERO)), secs(3_600));
@@ -101,34 +70,16 @@ fn jitter_belongs_to_message_and_retry() {
     let retry = exponential(secs(100), 0.2);
     let of = |message: u128, number| {
         let message = MessageId::from_uuid(Uuid::from_u128(message));
-        retry.delay(
-            number,
-            RetryFacts {
-                message,
-                original_delay: Duration::ZERO,
-            },
-        )
+        retry.delay(number, RetryFacts { message, original_delay: Duration::ZERO })
     };
     assert_eq!(of(1, 1), of(1, 1));
     assert_ne!(of(1, 1), of(2, 1));
     assert_ne!(of(1, 1), of(1, 2) / 2);
     let mut waits: Vec<Duration> = (0..2_000).map(|message| of(message, 1)).collect();
     waits.sort();
-    assert!(
-        waits[0] >= secs(80) && waits[0] < secs(81),
-        "{:?}",
-        waits[0]
-    );
-    assert!(
-        waits[1_999] <= secs(120) && waits[1_999] > secs(119),
-        "{:?}",
-        waits[1_999]
-    );
-    assert!(
-        (97..=103).contains(&waits[1_000].as_secs()),
-        "{:?}",
-        waits[1_000]
-    );
+    assert!(waits[0] >= secs(80) && waits[0] < secs(81), "{:?}", waits[0]);
+    assert!(waits[1_999] <= secs(120) && waits[1_999] > secs(119), "{:?}", waits[1_999]);
+    assert!((97..=103).contains(&waits[1_000].as_secs()), "{:?}", waits[1_000]);
 }
 
 // spec: U-26
@@ -139,11 +90,7 @@ fn a_list_gives_one_retry_for_each_interval_and_repeats_its_last() {
     let more = retry.clone().max_retries(5);
     assert_eq!(more.attempts_max, Some(6));
     for (number, wait) in (1..).zip([1, 5, 30, 30, 30]) {
-        assert_eq!(
-            more.delay(number, facts(Duration::ZERO)),
-            secs(wait),
-            "retry {number}"
-        );
+        assert_eq!(more.delay(number, facts(Duration::ZERO)), secs(wait), "retry {number}");
     }
     assert_eq!(more.delay(u32::MAX, facts(Duration::ZERO)), secs(30));
     assert_eq!(Retry::intervals([]), Retry::none());
@@ -182,63 +129,32 @@ fn the_usual_policies_pass_their_check() {
 
 #[test]
 fn a_check_names_the_value_and_the_way_out() {
-    let exponential = |first, factor, jitter| Backoff::Exponential {
-        first,
-        factor,
-        cap: secs(60),
-        jitter,
-    };
-    let proportional = |ratio, floor| Backoff::Proportional {
-        ratio,
-        cap: secs(60),
-        floor,
-    };
+    let exponential =
+        |first, factor, jitter| Backoff::Exponential { first, factor, cap: secs(60), jitter };
+    let proportional = |ratio, floor| Backoff::Proportional { ratio, cap: secs(60), floor };
     for (backoff, part) in [
         (exponential(secs(1), 0.5, 0.0), "factor 0.5"),
         (exponential(secs(1), f64::NAN, 0.0), "factor NaN"),
         (exponential(secs(1), f64::INFINITY, 0.0), "factor inf"),
         (exponential(secs(1), 2.0, 1.5), "jitter 1.5"),
         (exponential(secs(1), 2.0, f64::NAN), "jitter NaN"),
-        (
-            exponential(secs(61), 2.0, 0.0),
-            "cap 60s is shorter than the first wait 61s",
-        ),
+        (exponential(secs(61), 2.0, 0.0), "cap 60s is shorter than the first wait 61s"),
         (proportional(-0.1, secs(1)), "ratio -0.1"),
         (proportional(f64::NAN, secs(1)), "ratio NaN"),
-        (
-            proportional(0.1, secs(61)),
-            "cap 60s is shorter than the floor 61s",
-        ),
-        (
-            Backoff::Intervals(vec![secs(1); 1_001]),
-            "1001 retry intervals",
-        ),
+        (proportional(0.1, secs(61)), "cap 60s is shorter than the floor 61s"),
+        (Backoff::Intervals(vec![secs(1); 1_001]), "1001 retry intervals"),
         (Backoff::Intervals(Vec::new()), "at least one interval"),
     ] {
-        let error = Retry {
-            attempts_max: Some(3),
-            backoff,
-        }
-        .check()
-        .unwrap_err()
-        .to_string();
+        let error = Retry { attempts_max: Some(3), backoff }.check().unwrap_err().to_string();
         assert!(error.contains(part), "{error}");
     }
 }
 
 #[test]
 fn reads_back_from_json() {
-    for retry in [
-        Retry::none(),
-        Retry::default(),
-        Retry::proportional().unlimited(),
-    ] {
+    for retry in [Retry::none(), Retry::default(), Retry::proportional().unlimited()] {
         let text = serde_json::to_string(&retry).unwrap();
-        assert_eq!(
-            serde_json::from_str::<Retry>(&text).unwrap(),
-            retry,
-            "{text}"
-        );
+        assert_eq!(serde_json::from_str::<Retry>(&text).unwrap(), retry, "{text}");
     }
 }
 
@@ -250,12 +166,7 @@ fn any_backoff() -> impl Strategy<Value = Backoff> {
     prop_oneof![
         prop::collection::vec(any::<Duration>(), 0..4).prop_map(Backoff::Intervals),
         (any::<Duration>(), any_f64(), any::<Duration>(), any_f64()).prop_map(
-            |(first, factor, cap, jitter)| Backoff::Exponential {
-                first,
-                factor,
-                cap,
-                jitter
-            }
+            |(first, factor, cap, jitter)| Backoff::Exponential { first, factor, cap, jitter }
         ),
         (any_f64(), any::<Duration>(), any::<Duration>())
             .prop_map(|(ratio, cap, floor)| Backoff::Proportional { ratio, cap, floor }),

@@ -38,10 +38,7 @@ pub(in crate::policy) fn message() -> Message {
 
 /// The first attempt of three, a minute apart.
 pub(in crate::policy) fn terms() -> Terms {
-    Terms {
-        retry: Retry::intervals([secs(60), secs(120)]),
-        ..Terms::default()
-    }
+    Terms { retry: Retry::intervals([secs(60), secs(120)]), ..Terms::default() }
 }
 
 pub(in crate::policy) fn case<'a>(message: &'a Message, terms: &'a Terms) -> Case<'a> {
@@ -61,9 +58,7 @@ fn text(text: &str) -> Arc<str> {
 }
 
 fn failed() -> Report {
-    Report::Failed {
-        error: text("no route"),
-    }
+    Report::Failed { error: text("no route") }
 }
 
 fn again(due_at: i64, attempt: u32, error: Option<&str>, why: Why) -> Verdict {
@@ -81,14 +76,7 @@ fn again(due_at: i64, attempt: u32, error: Option<&str>, why: Why) -> Verdict {
 fn done_is_done() {
     let (message, terms) = (message(), terms());
     let judged = judge(&case(&message, &terms), Report::Done);
-    assert_eq!(
-        judged,
-        Judged {
-            verdict: Verdict::Done,
-            ending: Ending::Succeeded,
-            note: None
-        }
-    );
+    assert_eq!(judged, Judged { verdict: Verdict::Done, ending: Ending::Succeeded, note: None });
 }
 
 // spec: H-8, U-26, T-10, T-30
@@ -98,29 +86,11 @@ fn a_failure_is_tried_again_until_the_attempts_are_spent() {
     for (attempt, verdict) in [
         (1, again(5_060, 1, Some("no route"), Why::Retry)),
         (2, again(5_120, 2, Some("no route"), Why::Retry)),
-        (
-            3,
-            Verdict::Dead {
-                reason: DeadReason::AttemptsSpent,
-                error: Some(text("no route")),
-            },
-        ),
+        (3, Verdict::Dead { reason: DeadReason::AttemptsSpent, error: Some(text("no route")) }),
         // A stray further attempt is the end too, never another try.
-        (
-            4,
-            Verdict::Dead {
-                reason: DeadReason::AttemptsSpent,
-                error: Some(text("no route")),
-            },
-        ),
+        (4, Verdict::Dead { reason: DeadReason::AttemptsSpent, error: Some(text("no route")) }),
     ] {
-        let judged = judge(
-            &Case {
-                attempt,
-                ..case(&message, &terms)
-            },
-            failed(),
-        );
+        let judged = judge(&Case { attempt, ..case(&message, &terms) }, failed());
         assert_eq!(judged.verdict, verdict, "attempt {attempt}");
         assert_eq!(judged.ending, Ending::Failed);
         assert_eq!(judged.note, Some(text("no route")));
@@ -132,42 +102,18 @@ fn a_failure_is_tried_again_until_the_attempts_are_spent() {
 fn a_recurring_job_is_not_retried_because_its_next_occurrence_is_its_retry() {
     let (message, terms) = (message(), Terms::recurring());
     let judged = judge(&case(&message, &terms), failed());
-    assert!(matches!(
-        judged.verdict,
-        Verdict::Dead {
-            reason: DeadReason::AttemptsSpent,
-            ..
-        }
-    ));
+    assert!(matches!(judged.verdict, Verdict::Dead { reason: DeadReason::AttemptsSpent, .. }));
 }
 
 // spec: T-30, T-38, T-39, T-41
 #[test]
 fn a_one_time_job_of_fifteen_minutes_is_retried_at_a_tenth_and_two_tenths() {
     let message = message();
-    let terms = Terms {
-        retry: Retry::proportional().max_retries(2),
-        ..Terms::deferred()
-    };
-    let at_attempt = |attempt| {
-        judge(
-            &Case {
-                attempt,
-                ..case(&message, &terms)
-            },
-            failed(),
-        )
-        .verdict
-    };
+    let terms = Terms { retry: Retry::proportional().max_retries(2), ..Terms::deferred() };
+    let at_attempt = |attempt| judge(&Case { attempt, ..case(&message, &terms) }, failed()).verdict;
     assert_eq!(at_attempt(1), again(5_090, 1, Some("no route"), Why::Retry));
     assert_eq!(at_attempt(2), again(5_180, 2, Some("no route"), Why::Retry));
-    assert!(matches!(
-        at_attempt(3),
-        Verdict::Dead {
-            reason: DeadReason::AttemptsSpent,
-            ..
-        }
-    ));
+    assert!(matches!(at_attempt(3), Verdict::Dead { reason: DeadReason::AttemptsSpent, .. }));
 }
 
 // spec: D-26, D-27, D-28
@@ -175,25 +121,14 @@ fn a_one_time_job_of_fifteen_minutes_is_retried_at_a_tenth_and_two_tenths() {
 fn with_n_attempts_the_nth_failure_is_dead_exactly_once() {
     let message = message();
     for most in [0, 1, 2, 5] {
-        let terms = Terms {
-            retry: Retry::intervals([secs(1)]).attempts(most),
-            ..Terms::default()
-        };
+        let terms = Terms { retry: Retry::intervals([secs(1)]).attempts(most), ..Terms::default() };
         let mut attempt = 0;
         let mut calls = 0;
         loop {
             // What a claim does.
             attempt += 1;
             calls += 1;
-            match judge(
-                &Case {
-                    attempt,
-                    ..case(&message, &terms)
-                },
-                failed(),
-            )
-            .verdict
-            {
+            match judge(&Case { attempt, ..case(&message, &terms) }, failed()).verdict {
                 Verdict::Again { attempt: spent, .. } => attempt = spent,
                 Verdict::Dead { reason, .. } => {
                     break assert_eq!(reason, DeadReason::AttemptsSpent);
@@ -208,51 +143,23 @@ fn with_n_attempts_the_nth_failure_is_dead_exactly_once() {
 #[test]
 fn retry_after_spends_an_attempt_with_its_own_wait() {
     let (message, terms) = (message(), terms());
-    let report = Report::RetryAfter {
-        wait: secs(7),
-        note: Some(text("busy")),
-    };
+    let report = Report::RetryAfter { wait: secs(7), note: Some(text("busy")) };
     let judged = judge(&case(&message, &terms), report.clone());
     assert_eq!(judged.verdict, again(5_007, 1, Some("busy"), Why::Retry));
     assert_eq!(judged.ending, Ending::Failed);
-    let last = judge(
-        &Case {
-            attempt: 3,
-            ..case(&message, &terms)
-        },
-        report,
-    );
-    assert!(matches!(
-        last.verdict,
-        Verdict::Dead {
-            reason: DeadReason::AttemptsSpent,
-            ..
-        }
-    ));
-    let silent = judge(
-        &case(&message, &terms),
-        Report::RetryAfter {
-            wait: secs(7),
-            note: None,
-        },
-    );
+    let last = judge(&Case { attempt: 3, ..case(&message, &terms) }, report);
+    assert!(matches!(last.verdict, Verdict::Dead { reason: DeadReason::AttemptsSpent, .. }));
+    let silent = judge(&case(&message, &terms), Report::RetryAfter { wait: secs(7), note: None });
     assert_eq!(silent.note, Some(text("the handler asked for another try")));
 }
 
 #[test]
 fn a_snooze_gives_the_attempt_back_and_is_counted() {
     let message = message();
-    let terms = Terms {
-        snoozes_max: 2,
-        ..terms()
-    };
+    let terms = Terms { snoozes_max: 2, ..terms() };
     let snoozed = |attempt, snoozes| {
         judge(
-            &Case {
-                attempt,
-                snoozes,
-                ..case(&message, &terms)
-            },
+            &Case { attempt, snoozes, ..case(&message, &terms) },
             Report::Snooze { wait: secs(9) },
         )
     };
@@ -266,32 +173,17 @@ fn a_snooze_gives_the_attempt_back_and_is_counted() {
             error: None,
             why: Why::Snooze,
         };
-        assert_eq!(
-            judged,
-            Judged {
-                verdict,
-                ending: Ending::Snoozed,
-                note: None
-            }
-        );
+        assert_eq!(judged, Judged { verdict, ending: Ending::Snoozed, note: None });
     }
     let third = snoozed(1, 2);
     assert_eq!(third.ending, Ending::Failed);
     assert!(matches!(
         third.verdict,
-        Verdict::Again {
-            attempt: 1,
-            snoozes: 2,
-            why: Why::Retry,
-            ..
-        }
+        Verdict::Again { attempt: 1, snoozes: 2, why: Why::Retry, .. }
     ));
     assert!(matches!(
         snoozed(3, 2).verdict,
-        Verdict::Dead {
-            reason: DeadReason::AttemptsSpent,
-            ..
-        }
+        Verdict::Dead { reason: DeadReason::AttemptsSpent, .. }
     ));
 }
 
@@ -304,46 +196,19 @@ fn a_timeout_is_a_failure_or_the_end_and_shutdown_is_neither() {
     let judged = judge(&case(&message, &terms), report.clone());
     assert_eq!(judged.verdict, again(5_060, 1, Some(error), Why::Retry));
     assert_eq!(judged.ending, Ending::TimedOut);
-    let spent = judge(
-        &Case {
-            attempt: 3,
-            ..case(&message, &terms)
-        },
-        report.clone(),
-    );
-    assert!(matches!(
-        spent.verdict,
-        Verdict::Dead {
-            reason: DeadReason::AttemptsSpent,
-            ..
-        }
-    ));
+    let spent = judge(&Case { attempt: 3, ..case(&message, &terms) }, report.clone());
+    assert!(matches!(spent.verdict, Verdict::Dead { reason: DeadReason::AttemptsSpent, .. }));
 
-    let strict = Terms {
-        on_timeout: OnTimeout::Fail,
-        ..terms.clone()
-    };
+    let strict = Terms { on_timeout: OnTimeout::Fail, ..terms.clone() };
     let judged = judge(&case(&message, &strict), report);
     assert_eq!(
         judged.verdict,
-        Verdict::Dead {
-            reason: DeadReason::TimedOut,
-            error: Some(text(error))
-        }
+        Verdict::Dead { reason: DeadReason::TimedOut, error: Some(text(error)) }
     );
 
     for attempt in 1..=4 {
-        let judged = judge(
-            &Case {
-                attempt,
-                ..case(&message, &terms)
-            },
-            Report::Interrupted,
-        );
-        assert_eq!(
-            judged.verdict,
-            again(5_000, attempt - 1, None, Why::Release)
-        );
+        let judged = judge(&Case { attempt, ..case(&message, &terms) }, Report::Interrupted);
+        assert_eq!(judged.verdict, again(5_000, attempt - 1, None, Why::Release));
         assert_eq!(judged.ending, Ending::Released);
         assert!(!judged.ending.is_failure());
     }
@@ -353,12 +218,7 @@ fn a_timeout_is_a_failure_or_the_end_and_shutdown_is_neither() {
 #[test]
 fn a_panic_and_a_missing_handler_ask_the_retry_policy() {
     let (message, terms) = (message(), terms());
-    let judged = judge(
-        &case(&message, &terms),
-        Report::Panicked {
-            error: text("index 3"),
-        },
-    );
+    let judged = judge(&case(&message, &terms), Report::Panicked { error: text("index 3") });
     assert_eq!(judged.verdict, again(5_060, 1, Some("index 3"), Why::Retry));
     assert_eq!(judged.ending, Ending::Panicked);
     let judged = judge(&case(&message, &terms), Report::NoHandler);
@@ -370,43 +230,23 @@ fn a_panic_and_a_missing_handler_ask_the_retry_policy() {
 #[test]
 fn poison_and_discard_are_dead_at_once_and_cancel_is_not_a_failure() {
     let (message, terms) = (message(), terms());
-    let judged = judge(
-        &case(&message, &terms),
-        Report::Poison {
-            error: text("not JSON"),
-        },
-    );
+    let judged = judge(&case(&message, &terms), Report::Poison { error: text("not JSON") });
     assert_eq!(
         judged.verdict,
-        Verdict::Dead {
-            reason: DeadReason::Poison,
-            error: Some(text("not JSON"))
-        }
+        Verdict::Dead { reason: DeadReason::Poison, error: Some(text("not JSON")) }
     );
     assert_eq!(judged.ending, Ending::Poison);
-    let judged = judge(
-        &case(&message, &terms),
-        Report::Discard {
-            reason: text("too old"),
-        },
-    );
+    let judged = judge(&case(&message, &terms), Report::Discard { reason: text("too old") });
     assert_eq!(
         judged.verdict,
-        Verdict::Dead {
-            reason: DeadReason::Discarded,
-            error: Some(text("too old"))
-        }
+        Verdict::Dead { reason: DeadReason::Discarded, error: Some(text("too old")) }
     );
     assert_eq!(judged.ending, Ending::Discarded);
     for report in [Report::Cancel, Report::CancelledByOperator] {
         let judged = judge(&case(&message, &terms), report);
         assert_eq!(
             judged,
-            Judged {
-                verdict: Verdict::Cancelled,
-                ending: Ending::Cancelled,
-                note: None
-            }
+            Judged { verdict: Verdict::Cancelled, ending: Ending::Cancelled, note: None }
         );
     }
 }
@@ -415,22 +255,13 @@ fn poison_and_discard_are_dead_at_once_and_cancel_is_not_a_failure() {
 fn an_operators_cancel_ends_what_would_go_on_and_leaves_what_is_over() {
     let (message, terms) = (message(), terms());
     for attempt in [1, 3] {
-        let case = Case {
-            cancel_requested: true,
-            attempt,
-            ..case(&message, &terms)
-        };
+        let case = Case { cancel_requested: true, attempt, ..case(&message, &terms) };
         for report in [
             failed(),
-            Report::RetryAfter {
-                wait: secs(1),
-                note: None,
-            },
+            Report::RetryAfter { wait: secs(1), note: None },
             Report::Snooze { wait: secs(1) },
             Report::TimedOut { timeout: secs(1) },
-            Report::Panicked {
-                error: text("boom"),
-            },
+            Report::Panicked { error: text("boom") },
             Report::NoHandler,
             Report::Interrupted,
             Report::CancelledByOperator,
@@ -441,32 +272,10 @@ fn an_operators_cancel_ends_what_would_go_on_and_leaves_what_is_over() {
         }
         assert_eq!(judge(&case, failed()).note, Some(text("no route")));
         assert_eq!(judge(&case, Report::Done).verdict, Verdict::Done);
-        let poison = judge(
-            &case,
-            Report::Poison {
-                error: text("not JSON"),
-            },
-        );
-        assert!(matches!(
-            poison.verdict,
-            Verdict::Dead {
-                reason: DeadReason::Poison,
-                ..
-            }
-        ));
-        let discarded = judge(
-            &case,
-            Report::Discard {
-                reason: text("too old"),
-            },
-        );
-        assert!(matches!(
-            discarded.verdict,
-            Verdict::Dead {
-                reason: DeadReason::Discarded,
-                ..
-            }
-        ));
+        let poison = judge(&case, Report::Poison { error: text("not JSON") });
+        assert!(matches!(poison.verdict, Verdict::Dead { reason: DeadReason::Poison, .. }));
+        let discarded = judge(&case, Report::Discard { reason: text("too old") });
+        assert!(matches!(discarded.verdict, Verdict::Dead { reason: DeadReason::Discarded, .. }));
     }
 }
 
@@ -486,10 +295,7 @@ fn a_long_error_is_cut_between_characters() {
 #[test]
 fn a_due_time_past_the_end_of_time_is_the_end_of_time() {
     let (message, terms) = (message(), terms());
-    let report = Report::RetryAfter {
-        wait: Duration::MAX,
-        note: None,
-    };
+    let report = Report::RetryAfter { wait: Duration::MAX, note: None };
     let judged = judge(&case(&message, &terms), report);
     let end = Timestamp::MAX;
     assert!(matches!(judged.verdict, Verdict::Again { due_at, .. } if due_at == end));

@@ -19,11 +19,7 @@ fn excludes_by_the_wall_clock_of_its_zone() {
         ("12-25", "2031-12-25T22:59:59Z", "2031-12-24T22:59:59Z"),
         ("02-29", "2028-02-29T12:00:00Z", "2027-02-28T12:00:00Z"),
         ("sat", "2026-12-25T23:00:00Z", "2026-12-26T23:00:00Z"),
-        (
-            "2026-12-24T18:00/2026-12-27",
-            "2026-12-24T17:00:00Z",
-            "2026-12-26T23:00:00Z",
-        ),
+        ("2026-12-24T18:00/2026-12-27", "2026-12-24T17:00:00Z", "2026-12-26T23:00:00Z"),
     ] {
         let calendar = calendar("Europe/Berlin", &[rule]);
         assert!(calendar.excludes(at(excluded)), "{rule}");
@@ -48,10 +44,7 @@ fn refuses_rules_and_names_that_mean_nothing() {
         "+2026-1-1",
     ] {
         let error = rule.parse::<DayRule>().unwrap_err().to_string();
-        assert!(
-            error.contains("a day of every year (12-25)"),
-            "{rule}: {error}"
-        );
+        assert!(error.contains("a day of every year (12-25)"), "{rule}: {error}");
     }
     for name in ["", " ", "a\nb", &"x".repeat(101)] {
         assert!(Calendar::new(name, Zone::utc(), []).is_err(), "{name:?}");
@@ -64,12 +57,7 @@ fn refuses_rules_and_names_that_mean_nothing() {
 fn is_stored_as_text() {
     let calendar = calendar(
         "Europe/Berlin",
-        &[
-            "2026-12-25",
-            "12-25",
-            "SAT",
-            "2026-12-24T18:00:00/2026-12-27T00:00:00",
-        ],
+        &["2026-12-25", "12-25", "SAT", "2026-12-24T18:00:00/2026-12-27T00:00:00"],
     );
     let json = serde_json::to_string(&calendar).unwrap();
     assert_eq!(
@@ -84,10 +72,7 @@ fn is_stored_as_text() {
 fn a_search_jumps_over_excluded_days_in_both_directions() {
     let schedule = Schedule::cron("*/10 * * * * *", "America/Havana")
         .unwrap()
-        .excluding(calendar(
-            "America/Havana",
-            &["SUN", "2026-03-02/2026-03-20"],
-        ));
+        .excluding(calendar("America/Havana", &["SUN", "2026-03-02/2026-03-20"]));
     let (before, after) = (at("2026-03-01T04:59:50Z"), at("2026-03-20T04:00:00Z"));
     // Saturday's last ten seconds, then midnight after the stretch.
     assert_eq!(schedule.next(before), Some(after));
@@ -115,11 +100,9 @@ fn a_search_steps_through_a_repeated_hour_around_a_boundary() {
     ];
     assert_eq!(found[..], wanted);
     let back: Vec<Timestamp> =
-        std::iter::successors(schedule.prev(at("2026-10-25T02:00:01Z")), |at| {
-            schedule.prev(*at)
-        })
-        .take(6)
-        .collect();
+        std::iter::successors(schedule.prev(at("2026-10-25T02:00:01Z")), |at| schedule.prev(*at))
+            .take(6)
+            .collect();
     assert_eq!(back[4], at("2026-10-25T00:30:00Z"));
     assert_eq!(back[5], at("2026-10-24T21:45:00Z"));
 }
@@ -137,10 +120,7 @@ fn a_search_ends_when_everything_is_excluded() {
     let schedule = Schedule::cron("0 0 29 2 *", "UTC")
         .unwrap()
         .excluding(calendar("UTC", &["SUN", "MON", "TUE", "WED", "FRI", "SAT"]));
-    assert_eq!(
-        schedule.next(at("2026-01-01T00:00:00Z")),
-        Some(at("2052-02-29T00:00:00Z"))
-    );
+    assert_eq!(schedule.next(at("2026-01-01T00:00:00Z")), Some(at("2052-02-29T00:00:00Z")));
 }
 
 #[test]
@@ -152,10 +132,7 @@ fn a_search_finds_exactly_what_no_rule_covers() {
         ("America/Nuuk", "2026-10-25T01:00:00Z"),
         ("Pacific/Apia", "2011-12-30T10:00:00Z"),
     ] {
-        let (from, until) = (
-            around.parse::<Timestamp>().unwrap().as_second() - 90_000,
-            180_000,
-        );
+        let (from, until) = (around.parse::<Timestamp>().unwrap().as_second() - 90_000, 180_000);
         let (from, until) = (second(from), second(from + until));
         let day = Zone::named(zone).unwrap().wall(at(around)).date();
         for rules in [
@@ -171,10 +148,8 @@ fn a_search_finds_exactly_what_no_rule_covers() {
             let rules: Vec<&str> = rules.iter().map(String::as_str).collect();
             let calendar = calendar(zone, &rules);
             let base = Schedule::cron("*/10 * * * *", zone).unwrap();
-            let wanted: Vec<Timestamp> = base
-                .occurrences(from, until)
-                .filter(|at| !calendar.excludes(*at))
-                .collect();
+            let wanted: Vec<Timestamp> =
+                base.occurrences(from, until).filter(|at| !calendar.excludes(*at)).collect();
             let schedule = base.excluding(calendar);
             let found: Vec<Timestamp> = schedule.occurrences(from, until).collect();
             assert_eq!(found, wanted, "{zone} without {rules:?}");
@@ -185,11 +160,7 @@ fn a_search_finds_exactly_what_no_rule_covers() {
             back.reverse();
             assert_eq!(
                 back,
-                wanted
-                    .iter()
-                    .copied()
-                    .filter(|at| *at < until)
-                    .collect::<Vec<_>>(),
+                wanted.iter().copied().filter(|at| *at < until).collect::<Vec<_>>(),
                 "{zone} backwards without {rules:?}"
             );
         }

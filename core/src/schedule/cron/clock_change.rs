@@ -60,11 +60,7 @@ fn next_in_fold(
     from: DateTime,
 ) -> Option<Timestamp> {
     let inside = |from| fields.wall_from(from).filter(|wall| *wall < fold.end());
-    let (first, second) = if in_first_pass {
-        (inside(from), fold.start())
-    } else {
-        (None, from)
-    };
+    let (first, second) = if in_first_pass { (inside(from), fold.start()) } else { (None, from) };
     match first {
         Some(wall) => instant(wall, fold.before),
         None if fields.interval_like => instant(inside(second)?, fold.after),
@@ -79,11 +75,7 @@ fn prev_in_fold(
     in_first_pass: bool,
     until: DateTime,
 ) -> Option<Timestamp> {
-    let inside = |until| {
-        fields
-            .wall_until(until)
-            .filter(|wall| *wall >= fold.start())
-    };
+    let inside = |until| fields.wall_until(until).filter(|wall| *wall >= fold.start());
     let (second, first) = match in_first_pass {
         true => (None, until),
         false if fields.interval_like => (inside(until), fold.last()),

@@ -72,11 +72,7 @@ fn units(fields: &Fields) -> String {
         ("hour", fields.hours.into(), HOURS),
     ];
     // Seconds that are just 0 are not worth a word.
-    let told = if fields.seconds == 1 {
-        &units[1..]
-    } else {
-        &units[..]
-    };
+    let told = if fields.seconds == 1 { &units[1..] } else { &units[..] };
     let mut words = String::new();
     let mut flowing = false;
     for (unit, bits, full) in told.iter().copied() {
@@ -100,19 +96,14 @@ fn units(fields: &Fields) -> String {
 /// `minute 5`, `minutes 0 and 30`.
 fn counted(unit: &str, bits: u64) -> String {
     let plural = if bits.is_power_of_two() { "" } else { "s" };
-    format!(
-        "{unit}{plural} {}",
-        list(bits, "and", |value| value.to_string())
-    )
+    format!("{unit}{plural} {}", list(bits, "and", |value| value.to_string()))
 }
 
 /// The distance of values that divide the unit evenly from 0 on.
 fn step_of(bits: u64, full: u64) -> Option<u8> {
     let size = u8::try_from(full.count_ones()).ok()?;
     let step = size.checked_div(u8::try_from(bits.count_ones()).ok()?)?;
-    let even = (0..size)
-        .step_by(usize::from(step.max(1)))
-        .fold(0, |set, value| set | (1 << value));
+    let even = (0..size).step_by(usize::from(step.max(1))).fold(0, |set, value| set | (1 << value));
     (step > 1 && bits == even && bits != 1).then_some(step)
 }
 
@@ -123,11 +114,9 @@ fn day_words(fields: &Fields) -> Option<String> {
         (false, Weekdays::Set(WEEK)) => Some(format!("on {}", month_days(fields.days))),
         (true, Weekdays::Set(days)) => Some(format!("on {}", list(days.into(), "and", weekday))),
         (true, weekdays) => Some(format!("on {}", one_weekday(weekdays))),
-        (false, weekdays) => Some(format!(
-            "on {}, only if it is {}",
-            month_days(fields.days),
-            one_weekday(weekdays)
-        )),
+        (false, weekdays) => {
+            Some(format!("on {}, only if it is {}", month_days(fields.days), one_weekday(weekdays)))
+        }
     }
 }
 
@@ -155,10 +144,7 @@ fn month_days(days: Days) -> String {
 fn one_weekday(weekdays: Weekdays) -> String {
     match weekdays {
         Weekdays::Set(days) => format!("a {}", list(days.into(), "or", weekday)),
-        Weekdays::Nth {
-            weekday: day,
-            nth: k,
-        } => {
+        Weekdays::Nth { weekday: day, nth: k } => {
             format!("the {} {} of the month", nth(k), weekday(day))
         }
         Weekdays::Last(day) => format!("the last {} of the month", weekday(day)),

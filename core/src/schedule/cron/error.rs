@@ -40,12 +40,7 @@ pub enum CronErrorKind {
 
 impl CronError {
     pub(super) fn new(kind: CronErrorKind, message: String) -> CronError {
-        CronError {
-            kind,
-            field: None,
-            position: 0,
-            message,
-        }
+        CronError { kind, field: None, position: 0, message }
     }
 
     pub(super) fn at(mut self, position: usize) -> CronError {
@@ -77,12 +72,9 @@ impl CronError {
 impl fmt::Display for CronError {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.field {
-            Some(field) => write!(
-                out,
-                "{field} (position {}): {}",
-                self.position + 1,
-                self.message
-            ),
+            Some(field) => {
+                write!(out, "{field} (position {}): {}", self.position + 1, self.message)
+            }
             None => out.write_str(&self.message),
         }
     }

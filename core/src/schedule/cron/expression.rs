@@ -98,21 +98,13 @@ impl Cron {
     /// The first occurrence strictly after an instant; none up to the end of
     /// the year 9999 is `None`.
     pub fn next(&self, after: Timestamp, zone: &Zone) -> Option<Timestamp> {
-        if self.happens {
-            clock_change::next(&self.fields, after, zone)
-        } else {
-            None
-        }
+        if self.happens { clock_change::next(&self.fields, after, zone) } else { None }
     }
 
     /// The last occurrence strictly before an instant, not before the year 1.
     /// Walks the same instants as [`next`](Self::next).
     pub fn prev(&self, before: Timestamp, zone: &Zone) -> Option<Timestamp> {
-        if self.happens {
-            clock_change::prev(&self.fields, before, zone)
-        } else {
-            None
-        }
+        if self.happens { clock_change::prev(&self.fields, before, zone) } else { None }
     }
 
     /// Whether the wall clock reads a time of this expression at an instant: the
@@ -138,11 +130,7 @@ impl Cron {
                 format!("the range starts at {from}, after its end {until}"),
             ));
         }
-        let first = if self.matches(from, zone) {
-            Some(from)
-        } else {
-            self.next(from, zone)
-        };
+        let first = if self.matches(from, zone) { Some(from) } else { self.next(from, zone) };
         Ok(std::iter::successors(first, move |at| self.next(*at, zone))
             .take_while(move |at| *at < until))
     }

@@ -84,10 +84,7 @@ impl CronField {
     /// Whether a star, range or step in this field makes the expression follow
     /// elapsed time when clocks change.
     pub(super) fn is_time(self) -> bool {
-        matches!(
-            self,
-            CronField::Second | CronField::Minute | CronField::Hour
-        )
+        matches!(self, CronField::Second | CronField::Minute | CronField::Hour)
     }
 
     /// The names of the values, from [`low`](Self::low) upwards.
@@ -117,9 +114,8 @@ impl fmt::Display for CronField {
     }
 }
 
-const MONTHS: [&str; 12] = [
-    "JAN", "FEB", "MAR", "APR", "MAY", "JUN", "JUL", "AUG", "SEP", "OCT", "NOV", "DEC",
-];
+const MONTHS: [&str; 12] =
+    ["JAN", "FEB", "MAR", "APR", "MAY", "JUN", "JUL", "AUG", "SEP", "OCT", "NOV", "DEC"];
 
 const WEEKDAYS: [&str; 7] = ["SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT"];
 

@@ -27,11 +27,7 @@ impl Reader<'_> {
         } else {
             (self.field.low(), self.field.hashed_high())
         };
-        let step = if self.accept(b'/') {
-            Some(self.step()?)
-        } else {
-            None
-        };
+        let step = if self.accept(b'/') { Some(self.step()?) } else { None };
         let draw = Draw { low, high, step };
         self.interval_like |= step.is_some() && self.field.is_time();
         let from = draw.value(seed, self.field);

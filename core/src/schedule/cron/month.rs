@@ -16,10 +16,7 @@ pub(super) struct MonthShape {
 
 impl MonthShape {
     pub(super) fn of(year: i16, month: u8) -> MonthShape {
-        MonthShape {
-            length: month_length(year, month),
-            first: first_weekday(year, month),
-        }
+        MonthShape { length: month_length(year, month), first: first_weekday(year, month) }
     }
 
     fn weekday(self, day: u8) -> u8 {
@@ -69,11 +66,7 @@ impl Days {
             Days::Last { before, .. } if before >= month.length => 0,
             Days::Last { before, nearest } => {
                 let day = month.length - before;
-                if nearest {
-                    1 << month.nearest_workday(day)
-                } else {
-                    1 << day
-                }
+                if nearest { 1 << month.nearest_workday(day) } else { 1 << day }
             }
         }
     }

@@ -36,10 +36,7 @@ pub(super) fn parse(text: &str, seed: Option<&str>) -> Result<Parsed, CronError>
     if text.len() > LENGTH_MAX {
         return Err(CronError::new(
             Kind::TooLong,
-            format!(
-                "the expression has {} bytes, at most {LENGTH_MAX} are read",
-                text.len()
-            ),
+            format!("the expression has {} bytes, at most {LENGTH_MAX} are read", text.len()),
         ));
     }
     let words = words(text);
@@ -90,10 +87,7 @@ fn unknown_macro(name: &str) -> String {
         "every" => "; an interval such as `every 5m` is a schedule of its own, not a cron text",
         _ => "",
     };
-    format!(
-        "@{name} is not a macro, use one of {}{hint}",
-        known.join(", ")
-    )
+    format!("@{name} is not a macro, use one of {}{hint}", known.join(", "))
 }
 
 fn parse_fields(
@@ -129,10 +123,7 @@ fn parse_fields(
         reader.leave()?;
     }
     fields.interval_like = reader.interval_like;
-    Ok(Parsed {
-        fields,
-        resolved: reader.resolved(),
-    })
+    Ok(Parsed { fields, resolved: reader.resolved() })
 }
 
 fn wrong_count(text: &str, words: &[(usize, usize)]) -> CronError {
@@ -142,9 +133,7 @@ fn wrong_count(text: &str, words: &[(usize, usize)]) -> CronError {
             "the expression is empty, use five fields such as `0 9 * * MON-FRI`".to_owned(),
         );
     }
-    let odd_blank = text
-        .char_indices()
-        .find(|(_, c)| *c != ' ' && *c != '\t' && c.is_whitespace());
+    let odd_blank = text.char_indices().find(|(_, c)| *c != ' ' && *c != '\t' && c.is_whitespace());
     let found = words.len();
     let (position, hint) = match (odd_blank, found) {
         (Some((at, _)), _) => (at, "; fields are parted by spaces and tabs only".to_owned()),
@@ -175,7 +164,5 @@ pub(super) fn low_bits<T: TryFrom<u64> + Default>(bits: u64) -> T {
 
 /// A byte index as a count of characters.
 pub(super) fn characters(text: &str, index: usize) -> usize {
-    text.char_indices()
-        .take_while(|(at, _)| *at < index)
-        .count()
+    text.char_indices().take_while(|(at, _)| *at < index).count()
 }

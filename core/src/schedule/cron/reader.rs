@@ -101,10 +101,7 @@ impl<'t> Reader<'t> {
                 low: 1,
                 high: 5,
             })?;
-            return Ok(Weekdays::Nth {
-                weekday: first % 7,
-                nth,
-            });
+            return Ok(Weekdays::Nth { weekday: first % 7, nth });
         }
         Ok(week(self.list(first)?))
     }
@@ -129,12 +126,7 @@ impl<'t> Reader<'t> {
         self.at += 1;
         self.interval_like |= self.field.is_time();
         let step = if self.accept(b'/') { self.step()? } else { 1 };
-        Ok(range_bits(
-            self.field,
-            self.field.low(),
-            self.field.high(),
-            step,
-        ))
+        Ok(range_bits(self.field, self.field.low(), self.field.high(), step))
     }
 
     /// The rest of a list whose first value was read.
@@ -149,16 +141,8 @@ impl<'t> Reader<'t> {
 
     /// The rest of `a`, `a/n`, `a-b` or `a-b/n` whose `a` was read.
     fn item(&mut self, low: u8) -> Result<u64, CronError> {
-        let high = if self.accept(b'-') {
-            Some(self.value()?)
-        } else {
-            None
-        };
-        let step = if self.accept(b'/') {
-            Some(self.step()?)
-        } else {
-            None
-        };
+        let high = if self.accept(b'-') { Some(self.value()?) } else { None };
+        let step = if self.accept(b'/') { Some(self.step()?) } else { None };
         if high.is_none() && step.is_none() {
             return Ok(1 << low);
         }
@@ -168,12 +152,7 @@ impl<'t> Reader<'t> {
     }
 
     pub(super) fn step(&mut self) -> Result<u8, CronError> {
-        self.number(&Wanted {
-            kind: Kind::Step,
-            what: "the step",
-            low: 1,
-            high: self.field.high(),
-        })
+        self.number(&Wanted { kind: Kind::Step, what: "the step", low: 1, high: self.field.high() })
     }
 
     /// A value of the field: a number or a name.
@@ -187,12 +166,7 @@ impl<'t> Reader<'t> {
                 }
             }
         }
-        self.number(&Wanted {
-            kind: Kind::Value,
-            what: "a value",
-            low,
-            high: self.field.high(),
-        })
+        self.number(&Wanted { kind: Kind::Value, what: "a value", low, high: self.field.high() })
     }
 
     /// One or two digits within bounds.
@@ -260,17 +234,12 @@ impl<'t> Reader<'t> {
         let allowed = self.field.allowed();
         self.error(
             Kind::Unexpected,
-            format!(
-                "{} where nothing may follow ({hint}); use {allowed}",
-                self.found()
-            ),
+            format!("{} where nothing may follow ({hint}); use {allowed}", self.found()),
         )
     }
 
     pub(super) fn error(&self, kind: Kind, message: String) -> CronError {
-        CronError::new(kind, message)
-            .of(self.field)
-            .at(characters(self.text, self.at))
+        CronError::new(kind, message).of(self.field).at(characters(self.text, self.at))
     }
 }
 
@@ -292,19 +261,9 @@ fn week(bits: u64) -> Weekdays {
 /// field when the range wraps.
 pub(super) fn range_bits(field: Field, from: u8, to: u8, step: u8) -> u64 {
     let (low, ring) = (field.low(), field.ring());
-    let (length, wraps) = if from <= to {
-        (to - from, false)
-    } else {
-        (to + ring - from, true)
-    };
-    (0..=length)
-        .step_by(usize::from(step))
-        .fold(0, |bits, places| {
-            let value = if wraps {
-                low + (from - low + places) % ring
-            } else {
-                from + places
-            };
-            bits | (1 << value)
-        })
+    let (length, wraps) = if from <= to { (to - from, false) } else { (to + ring - from, true) };
+    (0..=length).step_by(usize::from(step)).fold(0, |bits, places| {
+        let value = if wraps { low + (from - low + places) % ring } else { from + places };
+        bits | (1 << value)
+    })
 }

@@ -119,19 +119,11 @@ impl Fields {
     }
 
     fn first_time(&self) -> Time {
-        (
-            lowest(self.hours.into()),
-            lowest(self.minutes),
-            lowest(self.seconds),
-        )
+        (lowest(self.hours.into()), lowest(self.minutes), lowest(self.seconds))
     }
 
     fn last_time(&self) -> Time {
-        (
-            highest(self.hours.into()),
-            highest(self.minutes),
-            highest(self.seconds),
-        )
+        (highest(self.hours.into()), highest(self.minutes), highest(self.seconds))
     }
 }
 
@@ -174,16 +166,7 @@ fn time_of(wall: DateTime) -> Time {
 
 fn at(year: i16, month: u32, day: u32, (hour, minute, second): Time) -> Option<DateTime> {
     let part = |value: u32| i8::try_from(value).unwrap_or(0);
-    DateTime::new(
-        year,
-        part(month),
-        part(day),
-        part(hour),
-        part(minute),
-        part(second),
-        0,
-    )
-    .ok()
+    DateTime::new(year, part(month), part(day), part(hour), part(minute), part(second), 0).ok()
 }
 
 /// A calendar unit, never negative, as a bit number.

@@ -17,11 +17,7 @@ async fn only_pending_messages_that_are_due_are_claimed() {
     let later = f.enqueue(f.due(nanosecond_after(at(10)))).await;
     assert_eq!(f.claim(f.process(), 10, at(9)).await, []);
     assert_eq!(ids_of(&f.claim(f.process(), 10, at(10)).await), [exactly]);
-    assert_eq!(
-        f.claim(f.process(), 10, at(10)).await,
-        [],
-        "a running one is left out"
-    );
+    assert_eq!(f.claim(f.process(), 10, at(10)).await, [], "a running one is left out");
     assert_eq!(ids_of(&f.claim(f.process(), 10, at(11)).await), [later]);
 }
 
@@ -33,30 +29,10 @@ async fn messages_come_by_priority_then_due_time_then_id() {
     let normal_late = f.enqueue(f.due(at(-1))).await;
     let normal_early = f.enqueue(f.due(at(-2))).await;
     let normal_late_newer = f.enqueue(f.due(at(-1))).await;
-    let urgent_late = f
-        .enqueue(Message {
-            priority: urgent,
-            ..f.due(at(0))
-        })
-        .await;
-    f.enqueue(Message {
-        priority: urgent,
-        ..f.due(at(1))
-    })
-    .await;
-    let least = f
-        .enqueue(Message {
-            priority: Priority::LOWEST,
-            ..f.due(at(-9))
-        })
-        .await;
-    let order = [
-        urgent_late,
-        normal_early,
-        normal_late,
-        normal_late_newer,
-        least,
-    ];
+    let urgent_late = f.enqueue(Message { priority: urgent, ..f.due(at(0)) }).await;
+    f.enqueue(Message { priority: urgent, ..f.due(at(1)) }).await;
+    let least = f.enqueue(Message { priority: Priority::LOWEST, ..f.due(at(-9)) }).await;
+    let order = [urgent_late, normal_early, normal_late, normal_late_newer, least];
     assert_eq!(ids_of(&f.claim(f.process(), 10, at(0)).await), order);
 }
 
@@ -78,19 +54,12 @@ async fn a_claim_counts_the_attempt_and_gives_a_lease_with_a_greater_token() {
     let owner = f.process();
     let claimed = f.claim(owner, 2, at(0)).await;
     assert_eq!(claimed[0].attempt, 1);
-    assert_eq!(
-        (claimed[0].lease.owner, claimed[0].lease.until),
-        (owner, at(60))
-    );
+    assert_eq!((claimed[0].lease.owner, claimed[0].lease.until), (owner, at(60)));
     assert!(claimed[1].lease.token > claimed[0].lease.token);
     let record = f.record(id).await;
-    assert_eq!(
-        (record.state, record.lease),
-        (State::Running, Some(claimed[0].lease))
-    );
+    assert_eq!((record.state, record.lease), (State::Running, Some(claimed[0].lease)));
 
-    f.settle(&claimed[0], again(&claimed[0], at(5)), at(1))
-        .await;
+    f.settle(&claimed[0], again(&claimed[0], at(5)), at(1)).await;
     let second = f.claim_one(at(5)).await;
     assert_eq!((second.message.id, second.attempt), (id, 2));
     assert!(second.lease.token > claimed[1].lease.token);
@@ -144,10 +113,7 @@ async fn claim_until_empty(f: &Fixture) -> Vec<(MessageId, u64)> {
             verdict: Verdict::Done,
             execution: None,
         });
-        f.storage
-            .settle(settlements.collect(), at(0))
-            .await
-            .unwrap();
+        f.storage.settle(settlements.collect(), at(0)).await.unwrap();
         mine.extend(claimed.iter().map(|one| (one.message.id, one.lease.token)));
         tokio::task::yield_now().await;
     }
@@ -157,10 +123,7 @@ async fn claim_until_empty(f: &Fixture) -> Vec<(MessageId, u64)> {
 #[tokio::test]
 async fn a_dead_message_is_never_claimed_by_itself() {
     let f = Fixture::new();
-    let verdict = Verdict::Dead {
-        reason: DeadReason::AttemptsSpent,
-        error: None,
-    };
+    let verdict = Verdict::Dead { reason: DeadReason::AttemptsSpent, error: None };
     let id = f.finish(f.message(), verdict, at(0)).await;
     assert_eq!(f.claim(f.process(), 10, at(1_000_000)).await, []);
     assert_eq!(f.reclaim(10, at(1_000_000)).await, []);
@@ -170,28 +133,10 @@ async fn a_dead_message_is_never_claimed_by_itself() {
 #[tokio::test]
 async fn queues_do_not_see_each_other() {
     let f = Fixture::new();
-    let slow = f
-        .enqueue(Message {
-            queue: queue("slow"),
-            ..f.message()
-        })
-        .await;
+    let slow = f.enqueue(Message { queue: queue("slow"), ..f.message() }).await;
     assert_eq!(f.claim(f.process(), 10, at(0)).await, []);
-    let claim = Claim {
-        queue: queue("slow"),
-        owner: f.process(),
-        limit: 9,
-        until: at(60),
-    };
-    assert_eq!(
-        ids_of(&f.storage.claim(claim, at(0)).await.unwrap()),
-        [slow]
-    );
-    let unheard = Claim {
-        queue: queue("unheard of"),
-        owner: f.process(),
-        limit: 9,
-        until: at(60),
-    };
+    let claim = Claim { queue: queue("slow"), owner: f.process(), limit: 9, until: at(60) };
+    assert_eq!(ids_of(&f.storage.claim(claim, at(0)).await.unwrap()), [slow]);
+    let unheard = Claim { queue: queue("unheard of"), owner: f.process(), limit: 9, until: at(60) };
     assert_eq!(f.storage.claim(unheard, at(0)).await.unwrap(), []);
 }

@@ -7,10 +7,7 @@ use punctual::storage::{Command, Commanded, Enqueued, Settled};
 use super::fixture::{Fixture, again, at, ids_of, key};
 
 fn dead() -> Verdict {
-    Verdict::Dead {
-        reason: DeadReason::AttemptsSpent,
-        error: None,
-    }
+    Verdict::Dead { reason: DeadReason::AttemptsSpent, error: None }
 }
 
 async fn running(f: &Fixture) -> MessageId {
@@ -27,10 +24,7 @@ async fn a_pending_message_is_cancelled_at_once_and_never_delivered() {
     assert_eq!(f.command(Command::Cancel(id)).await, Commanded::Applied(1));
     assert_eq!(f.state(id).await, Some(State::Cancelled));
     assert_eq!(f.claim(f.process(), 9, at(100)).await, []);
-    assert_eq!(
-        f.command(Command::Cancel(id)).await,
-        Commanded::Refused(State::Cancelled)
-    );
+    assert_eq!(f.command(Command::Cancel(id)).await, Commanded::Refused(State::Cancelled));
 }
 
 #[tokio::test]
@@ -49,30 +43,18 @@ async fn a_running_message_is_asked_to_stop() {
 #[tokio::test]
 async fn cancelling_by_topic_and_key_stops_only_the_pending_ones_of_that_pair() {
     let f = Fixture::new();
-    let about = |name: &str| Message {
-        key: Some(key(name)),
-        ..f.message()
-    };
+    let about = |name: &str| Message { key: Some(key(name)), ..f.message() };
     let running = f.enqueue(about("7")).await;
     assert_eq!(f.claim(f.process(), 1, at(0)).await.len(), 1);
     let pending = [f.enqueue(about("7")).await, f.enqueue(about("7")).await];
     let other_key = f.enqueue(about("8")).await;
-    let other_topic = Message {
-        topic: Topic::new("invoice").unwrap(),
-        ..about("7")
-    };
+    let other_topic = Message { topic: Topic::new("invoice").unwrap(), ..about("7") };
     let other_topic = f.enqueue(other_topic).await;
 
-    let pair = |key: Key| Command::CancelKey {
-        topic: Topic::new("mail").unwrap(),
-        key,
-    };
+    let pair = |key: Key| Command::CancelKey { topic: Topic::new("mail").unwrap(), key };
     assert_eq!(f.command(pair(key("7"))).await, Commanded::Applied(2));
     assert_eq!(f.command(pair(key("7"))).await, Commanded::Applied(0));
-    assert_eq!(
-        f.command(pair(key("unheard of"))).await,
-        Commanded::Applied(0)
-    );
+    assert_eq!(f.command(pair(key("unheard of"))).await, Commanded::Applied(0));
     for id in pending {
         assert_eq!(f.state(id).await, Some(State::Cancelled));
     }
@@ -120,20 +102,11 @@ async fn a_redrive_is_refused_while_another_message_lives_under_the_same_key() {
     let f = Fixture::new();
     let old = f.finish(f.deduplicated("order"), dead(), at(0)).await;
     let newer = f.enqueue(f.deduplicated("order")).await;
-    let redrive = Command::Redrive {
-        id: old,
-        due_at: at(1),
-    };
-    assert_eq!(
-        f.command(redrive.clone()).await,
-        Commanded::Refused(State::Dead)
-    );
+    let redrive = Command::Redrive { id: old, due_at: at(1) };
+    assert_eq!(f.command(redrive.clone()).await, Commanded::Refused(State::Dead));
     f.command(Command::Delete(newer)).await;
     assert_eq!(f.command(redrive).await, Commanded::Applied(1));
-    assert_eq!(
-        f.offer(f.deduplicated("order")).await,
-        Enqueued::Duplicate(old)
-    );
+    assert_eq!(f.offer(f.deduplicated("order")).await, Enqueued::Duplicate(old));
 }
 
 #[tokio::test]
@@ -146,14 +119,8 @@ async fn a_pending_message_is_rescheduled_to_earlier_or_later() {
     assert_eq!(f.command(move_to(at(5))).await, Commanded::Applied(1));
     let claimed = f.claim_one(at(5)).await;
     assert_eq!((claimed.due_at, claimed.message.due_at), (at(5), at(10)));
-    assert_eq!(
-        f.settle(&claimed, Verdict::Done, at(6)).await,
-        Settled::Applied
-    );
-    assert_eq!(
-        f.command(move_to(at(50))).await,
-        Commanded::Refused(State::Done)
-    );
+    assert_eq!(f.settle(&claimed, Verdict::Done, at(6)).await, Settled::Applied);
+    assert_eq!(f.command(move_to(at(50))).await, Commanded::Refused(State::Done));
 }
 
 #[tokio::test]
@@ -165,10 +132,7 @@ async fn a_deleted_message_leaves_no_trace() {
     assert_eq!(f.command(Command::Delete(id)).await, Commanded::Applied(1));
     assert_eq!(f.state(id).await, None);
     let page = punctual::inspect::Page::first(10);
-    let history = f
-        .inspect
-        .executions(punctual::inspect::ExecutionFilter::default(), page)
-        .await;
+    let history = f.inspect.executions(punctual::inspect::ExecutionFilter::default(), page).await;
     assert_eq!(history.unwrap().rows, []);
     assert_eq!(f.claim(f.process(), 9, at(100)).await, []);
     assert_eq!(f.offer(f.deduplicated("order")).await, Enqueued::Stored);

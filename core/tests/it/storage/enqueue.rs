@@ -29,10 +29,8 @@ async fn a_repeated_call_answers_that_each_message_is_a_duplicate_of_itself() {
     let first = f.storage.enqueue(entries.clone(), at(0)).await.unwrap();
     assert_eq!(first, [Enqueued::Stored; 3]);
     let again = f.storage.enqueue(entries.clone(), at(1)).await.unwrap();
-    let themselves: Vec<Enqueued> = entries
-        .iter()
-        .map(|entry| Enqueued::Duplicate(entry.message.id))
-        .collect();
+    let themselves: Vec<Enqueued> =
+        entries.iter().map(|entry| Enqueued::Duplicate(entry.message.id)).collect();
     assert_eq!(again, themselves);
     assert_eq!(f.claim(f.process(), 10, at(1)).await.len(), 3);
 }
@@ -51,16 +49,10 @@ async fn a_message_that_left_and_came_back_to_be_held_is_stored_again() {
     let f = Fixture::new();
     let message = f.message();
     let id = f.finish(message.clone(), Verdict::Done, at(0)).await;
-    let held = Message {
-        due_at: at(32),
-        ..message
-    };
+    let held = Message { due_at: at(32), ..message };
     assert_eq!(f.offer_in_place(held.clone()).await, Enqueued::Stored);
     let record = f.record(id).await;
-    assert_eq!(
-        (record.state, record.due_at, record.attempt),
-        (State::Pending, at(32), 0)
-    );
+    assert_eq!((record.state, record.due_at, record.attempt), (State::Pending, at(32), 0));
     assert_eq!(f.offer_in_place(held).await, Enqueued::Duplicate(id));
     assert_eq!(f.inspect.counts(at(0)).await.unwrap().total(State::Done), 0);
 }
@@ -69,20 +61,11 @@ async fn a_message_that_left_and_came_back_to_be_held_is_stored_again() {
 async fn a_second_message_with_an_alive_deduplication_key_is_a_duplicate() {
     let f = Fixture::new();
     let first = f.enqueue(f.deduplicated("order-1")).await;
-    assert_eq!(
-        f.offer(f.deduplicated("order-1")).await,
-        Enqueued::Duplicate(first)
-    );
+    assert_eq!(f.offer(f.deduplicated("order-1")).await, Enqueued::Duplicate(first));
     assert_eq!(f.offer(f.deduplicated("order-2")).await, Enqueued::Stored);
     let claimed = f.claim(f.process(), 1, at(0)).await;
-    assert_eq!(
-        f.offer(f.deduplicated("order-1")).await,
-        Enqueued::Duplicate(first)
-    );
-    assert_eq!(
-        f.settle(&claimed[0], Verdict::Done, at(0)).await,
-        Settled::Applied
-    );
+    assert_eq!(f.offer(f.deduplicated("order-1")).await, Enqueued::Duplicate(first));
+    assert_eq!(f.settle(&claimed[0], Verdict::Done, at(0)).await, Settled::Applied);
     assert_eq!(f.offer(f.deduplicated("order-1")).await, Enqueued::Stored);
 }
 
@@ -90,21 +73,10 @@ async fn a_second_message_with_an_alive_deduplication_key_is_a_duplicate() {
 #[tokio::test]
 async fn a_pending_message_is_replaced_when_that_is_asked_for() {
     let f = Fixture::new();
-    let first = f
-        .enqueue(Message {
-            due_at: at(60),
-            ..f.deduplicated("order")
-        })
-        .await;
-    let newer = Message {
-        due_at: at(5),
-        ..f.deduplicated("order")
-    };
+    let first = f.enqueue(Message { due_at: at(60), ..f.deduplicated("order") }).await;
+    let newer = Message { due_at: at(5), ..f.deduplicated("order") };
     let second = newer.id;
-    assert_eq!(
-        f.offer_in_place(newer.clone()).await,
-        Enqueued::Replaced(first)
-    );
+    assert_eq!(f.offer_in_place(newer.clone()).await, Enqueued::Replaced(first));
     assert_eq!(f.offer_in_place(newer).await, Enqueued::Duplicate(second));
     assert_eq!(f.state(first).await, None);
     assert_eq!(f.claim_one(at(60)).await.message.id, second);
@@ -115,10 +87,7 @@ async fn a_running_message_is_not_replaced() {
     let f = Fixture::new();
     let first = f.enqueue(f.deduplicated("order")).await;
     f.claim_one(at(0)).await;
-    assert_eq!(
-        f.offer_in_place(f.deduplicated("order")).await,
-        Enqueued::Duplicate(first)
-    );
+    assert_eq!(f.offer_in_place(f.deduplicated("order")).await, Enqueued::Duplicate(first));
     assert_eq!(f.state(first).await, Some(State::Running));
 }
 
@@ -142,11 +111,7 @@ async fn many_replacements_at_once_leave_exactly_one_alive() {
         }
     }
     assert_eq!((stored, replaced.len()), (1, 63));
-    let all = f
-        .inspect
-        .messages(MessageFilter::default(), Page::first(100))
-        .await
-        .unwrap();
+    let all = f.inspect.messages(MessageFilter::default(), Page::first(100)).await.unwrap();
     assert_eq!(all.rows.len(), 1);
 }
 
@@ -154,15 +119,10 @@ async fn many_replacements_at_once_leave_exactly_one_alive() {
 #[tokio::test]
 async fn what_becomes_of_an_old_message_does_not_free_the_key_of_a_newer_one() {
     let f = Fixture::new();
-    let old = f
-        .finish(f.deduplicated("timer"), Verdict::Done, at(0))
-        .await;
+    let old = f.finish(f.deduplicated("timer"), Verdict::Done, at(0)).await;
     let newer = f.enqueue(f.deduplicated("timer")).await;
     assert_eq!(f.command(Command::Delete(old)).await, Commanded::Applied(1));
-    assert_eq!(
-        f.offer(f.deduplicated("timer")).await,
-        Enqueued::Duplicate(newer)
-    );
+    assert_eq!(f.offer(f.deduplicated("timer")).await, Enqueued::Duplicate(newer));
 }
 
 #[tokio::test]
@@ -172,12 +132,8 @@ async fn duplicates_inside_one_batch_are_answered_one_by_one() {
     let (id, keyed) = (twice.id, first.id);
     let batch = [twice.clone(), first, twice, second].map(Entry::from);
     let answers = f.storage.enqueue(batch.into(), at(0)).await.unwrap();
-    let expected = [
-        Enqueued::Stored,
-        Enqueued::Stored,
-        Enqueued::Duplicate(id),
-        Enqueued::Duplicate(keyed),
-    ];
+    let expected =
+        [Enqueued::Stored, Enqueued::Stored, Enqueued::Duplicate(id), Enqueued::Duplicate(keyed)];
     assert_eq!(answers, expected);
     assert_eq!(f.claim(f.process(), 10, at(0)).await.len(), 2);
 }
@@ -189,52 +145,23 @@ async fn a_batch_that_does_not_fit_is_refused_as_a_whole_and_can_be_tried_later(
     let batch: Vec<Entry> = (0..2).map(|_| Entry::from(f.message())).collect();
     let error = f.storage.enqueue(batch.clone(), at(0)).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Unavailable);
-    assert!(
-        error.is_temporary() && error.to_string().contains("messages_max (3)"),
-        "{error}"
-    );
-    let all = f
-        .inspect
-        .messages(MessageFilter::default(), Page::first(10))
-        .await
-        .unwrap();
+    assert!(error.is_temporary() && error.to_string().contains("messages_max (3)"), "{error}");
+    let all = f.inspect.messages(MessageFilter::default(), Page::first(10)).await.unwrap();
     assert_eq!(all.rows.len(), 2);
 
-    assert_eq!(
-        f.command(Command::Cancel(kept[0])).await,
-        Commanded::Applied(1)
-    );
-    assert_eq!(
-        f.storage.enqueue(batch.clone(), at(0)).await.unwrap(),
-        [Enqueued::Stored; 2]
-    );
-    let themselves = batch
-        .iter()
-        .map(|entry| Enqueued::Duplicate(entry.message.id));
+    assert_eq!(f.command(Command::Cancel(kept[0])).await, Commanded::Applied(1));
+    assert_eq!(f.storage.enqueue(batch.clone(), at(0)).await.unwrap(), [Enqueued::Stored; 2]);
+    let themselves = batch.iter().map(|entry| Enqueued::Duplicate(entry.message.id));
     let again = f.storage.enqueue(batch.clone(), at(0)).await.unwrap();
-    assert_eq!(
-        again,
-        themselves.collect::<Vec<_>>(),
-        "a full storage still knows what it has"
-    );
+    assert_eq!(again, themselves.collect::<Vec<_>>(), "a full storage still knows what it has");
 }
 
 #[tokio::test]
 async fn an_empty_batch_is_no_error_and_names_do_not_leak_between_messages() {
     let f = Fixture::new();
     assert_eq!(f.storage.enqueue(Vec::new(), at(0)).await.unwrap(), []);
-    let named = Message {
-        key: Some(key("7")),
-        ..f.message()
-    };
+    let named = Message { key: Some(key("7")), ..f.message() };
     assert_eq!(f.offer(named.clone()).await, Enqueued::Stored);
-    let other = Message {
-        key: named.key,
-        ..f.message()
-    };
-    assert_eq!(
-        f.offer(other).await,
-        Enqueued::Stored,
-        "a key alone deduplicates nothing"
-    );
+    let other = Message { key: named.key, ..f.message() };
+    assert_eq!(f.offer(other).await, Enqueued::Stored, "a key alone deduplicates nothing");
 }

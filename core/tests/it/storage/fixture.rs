@@ -69,12 +69,7 @@ impl Fixture {
     pub(super) fn with(options: impl FnOnce(MemoryStorage) -> MemoryStorage) -> Self {
         let clock = ManualClock::new(at(0));
         let storage = Arc::new(options(MemoryStorage::new(Arc::new(clock.clone()))));
-        Self {
-            inspect: storage.clone(),
-            storage,
-            clock,
-            ids: Ids::seeded(7),
-        }
+        Self { inspect: storage.clone(), storage, clock, ids: Ids::seeded(7) }
     }
 
     pub(super) fn message(&self) -> Message {
@@ -98,17 +93,11 @@ impl Fixture {
     }
 
     pub(super) fn due(&self, due_at: Timestamp) -> Message {
-        Message {
-            due_at,
-            ..self.message()
-        }
+        Message { due_at, ..self.message() }
     }
 
     pub(super) fn deduplicated(&self, text: &str) -> Message {
-        Message {
-            dedupe: Some(key(text)),
-            ..self.message()
-        }
+        Message { dedupe: Some(key(text)), ..self.message() }
     }
 
     /// A message of an occurrence of a job.
@@ -116,12 +105,7 @@ impl Fixture {
         let job = JobName::new(job).unwrap();
         Message {
             dedupe: Some(Occurrence::identity(&job, nominal)),
-            occurrence: Some(Occurrence {
-                job,
-                nominal,
-                schedule: None,
-                misfire: None,
-            }),
+            occurrence: Some(Occurrence { job, nominal, schedule: None, misfire: None }),
             source: Source::Scheduled,
             ..self.message()
         }
@@ -139,17 +123,11 @@ impl Fixture {
 
     /// Enqueues one message that may be refused.
     pub(super) async fn offer(&self, message: Message) -> Enqueued {
-        self.storage
-            .enqueue(vec![Entry::from(message)], at(0))
-            .await
-            .unwrap()[0]
+        self.storage.enqueue(vec![Entry::from(message)], at(0)).await.unwrap()[0]
     }
 
     pub(super) async fn offer_in_place(&self, message: Message) -> Enqueued {
-        let entry = Entry {
-            message: Arc::new(message),
-            replace: true,
-        };
+        let entry = Entry { message: Arc::new(message), replace: true };
         self.storage.enqueue(vec![entry], at(0)).await.unwrap()[0]
     }
 
@@ -169,12 +147,7 @@ impl Fixture {
         now: Timestamp,
     ) -> Vec<Claimed> {
         let until = now + SignedDuration::from_secs(60);
-        let claim = Claim {
-            queue: Queue::default(),
-            owner,
-            limit,
-            until,
-        };
+        let claim = Claim { queue: Queue::default(), owner, limit, until };
         self.storage.claim(claim, now).await.unwrap()
     }
 
@@ -187,11 +160,7 @@ impl Fixture {
 
     pub(super) async fn reclaim(&self, limit: usize, now: Timestamp) -> Vec<Claimed> {
         let until = now + SignedDuration::from_secs(60);
-        let reclaim = Reclaim {
-            owner: self.process(),
-            limit,
-            until,
-        };
+        let reclaim = Reclaim { owner: self.process(), limit, until };
         self.storage.reclaim(reclaim, now).await.unwrap()
     }
 
@@ -203,11 +172,7 @@ impl Fixture {
         now: Timestamp,
     ) -> Settled {
         let execution: Option<Arc<Execution>> = Some(self.execution(claimed, now).into());
-        let settlement = Settlement {
-            lease: claimed.lease_ref(),
-            verdict,
-            execution,
-        };
+        let settlement = Settlement { lease: claimed.lease_ref(), verdict, execution };
         self.storage.settle(vec![settlement], now).await.unwrap()[0]
     }
 
@@ -221,10 +186,7 @@ impl Fixture {
         let id = self.enqueue(message).await;
         let claimed = self.claim(self.process(), 1, now).await;
         assert_eq!(ids_of(&claimed), [id]);
-        assert_eq!(
-            self.settle(&claimed[0], verdict, now).await,
-            Settled::Applied
-        );
+        assert_eq!(self.settle(&claimed[0], verdict, now).await, Settled::Applied);
         id
     }
 
@@ -233,19 +195,11 @@ impl Fixture {
     }
 
     pub(super) async fn record(&self, id: MessageId) -> MessageRecord {
-        self.inspect
-            .message(id)
-            .await
-            .unwrap()
-            .expect("the message is known")
+        self.inspect.message(id).await.unwrap().expect("the message is known")
     }
 
     pub(super) async fn state(&self, id: MessageId) -> Option<State> {
-        self.inspect
-            .message(id)
-            .await
-            .unwrap()
-            .map(|record| record.state)
+        self.inspect.message(id).await.unwrap().map(|record| record.state)
     }
 
     pub(super) fn execution(&self, claimed: &Claimed, ended_at: Timestamp) -> Execution {
@@ -256,14 +210,8 @@ impl Fixture {
             topic: message.topic.clone(),
             queue: message.queue.clone(),
             key: message.key.clone(),
-            job: message
-                .occurrence
-                .as_ref()
-                .map(|occurrence| occurrence.job.clone()),
-            nominal: message
-                .occurrence
-                .as_ref()
-                .map(|occurrence| occurrence.nominal),
+            job: message.occurrence.as_ref().map(|occurrence| occurrence.job.clone()),
+            nominal: message.occurrence.as_ref().map(|occurrence| occurrence.nominal),
             source: message.source,
             attempt: claimed.attempt,
             attempts_max: None,
@@ -305,11 +253,7 @@ impl Fixture {
     }
 
     pub(super) async fn stored_job(&self, name: &JobName) -> JobRecord {
-        self.inspect
-            .job(name)
-            .await
-            .unwrap()
-            .expect("the job is known")
+        self.inspect.job(name).await.unwrap().expect("the job is known")
     }
 
     /// Fires one occurrence of a job and moves its cursor to an instant.

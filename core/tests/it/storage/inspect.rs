@@ -21,46 +21,26 @@ async fn pages_of_messages_come_newest_id_first_and_end() {
     let mut seen = Vec::new();
     let mut page = Page::first(2);
     loop {
-        let answer = f
-            .inspect
-            .messages(MessageFilter::default(), page)
-            .await
-            .unwrap();
+        let answer = f.inspect.messages(MessageFilter::default(), page).await.unwrap();
         assert!(answer.rows.len() <= 2);
         seen.extend(answer.rows.iter().map(|row| row.message.id));
         let Some(next) = answer.next else { break };
         page = Page::after(next, 2);
     }
     assert_eq!(seen, ids);
-    let all = f
-        .inspect
-        .messages(MessageFilter::default(), Page::first(5))
-        .await
-        .unwrap();
-    assert_eq!(
-        all.next, None,
-        "a page that is exactly full may be the last"
-    );
+    let all = f.inspect.messages(MessageFilter::default(), Page::first(5)).await.unwrap();
+    assert_eq!(all.next, None, "a page that is exactly full may be the last");
 }
 
 #[tokio::test]
 async fn messages_are_found_by_queue_topic_key_and_job() {
     let f = Fixture::new();
     let topic = Topic::new("invoice").unwrap();
-    let invoice = Message {
-        topic: topic.clone(),
-        ..f.message()
-    };
+    let invoice = Message { topic: topic.clone(), ..f.message() };
     let invoice = f.enqueue(invoice).await;
-    let slow = Message {
-        queue: queue("slow"),
-        ..f.message()
-    };
+    let slow = Message { queue: queue("slow"), ..f.message() };
     let slow = f.enqueue(slow).await;
-    let about = Message {
-        key: Some(key("7")),
-        ..f.message()
-    };
+    let about = Message { key: Some(key("7")), ..f.message() };
     let about = f.enqueue(about).await;
     let run = f.enqueue(f.run_of("report", at(9))).await;
 
@@ -79,37 +59,19 @@ async fn messages_are_found_by_queue_topic_key_and_job() {
 #[tokio::test]
 async fn messages_are_found_by_their_states() {
     let f = Fixture::new();
-    let verdict = Verdict::Dead {
-        reason: DeadReason::Poison,
-        error: None,
-    };
+    let verdict = Verdict::Dead { reason: DeadReason::Poison, error: None };
     let dead = f.finish(f.message(), verdict, at(0)).await;
     let done = f.finish(f.message(), Verdict::Done, at(0)).await;
     let waiting = f.enqueue(f.message()).await;
-    let of = |states: &[State]| MessageFilter {
-        states: states.to_vec(),
-        ..MessageFilter::default()
-    };
+    let of =
+        |states: &[State]| MessageFilter { states: states.to_vec(), ..MessageFilter::default() };
     assert_eq!(found(&f, of(&[State::Dead])).await, [dead]);
-    assert_eq!(
-        found(&f, of(&[State::Done, State::Dead])).await,
-        [done, dead]
-    );
-    assert_eq!(
-        found(&f, of(&[State::Pending, State::Dead])).await,
-        [waiting, dead]
-    );
+    assert_eq!(found(&f, of(&[State::Done, State::Dead])).await, [done, dead]);
+    assert_eq!(found(&f, of(&[State::Pending, State::Dead])).await, [waiting, dead]);
     assert_eq!(found(&f, of(&[State::Running])).await, []);
     let after = Page::after(done, 9);
-    let page = f
-        .inspect
-        .messages(of(&[State::Done, State::Dead]), after)
-        .await
-        .unwrap();
-    assert_eq!(
-        (page.rows[0].message.id, page.rows.len(), page.next),
-        (dead, 1, None)
-    );
+    let page = f.inspect.messages(of(&[State::Done, State::Dead]), after).await.unwrap();
+    assert_eq!((page.rows[0].message.id, page.rows.len(), page.next), (dead, 1, None));
 }
 
 #[tokio::test]
@@ -117,47 +79,20 @@ async fn executions_are_listed_newest_first_limited_and_filtered() {
     let f = Fixture::new();
     let first = f.finish(f.message(), Verdict::Done, at(5)).await;
     // It ended earlier than the one before, but it is the newer one.
-    let second = f
-        .finish(f.run_of("report", at(1)), Verdict::Done, at(4))
-        .await;
+    let second = f.finish(f.run_of("report", at(1)), Verdict::Done, at(4)).await;
     let third = f.finish(f.message(), Verdict::Done, at(6)).await;
     let all = ExecutionFilter::default;
     let page = f.inspect.executions(all(), Page::first(2)).await.unwrap();
     let messages: Vec<_> = page.rows.iter().map(|row| row.message).collect();
     assert_eq!(messages, [Some(third), Some(second)]);
-    let rest = f
-        .inspect
-        .executions(all(), Page::after(page.next.unwrap(), 2))
-        .await
-        .unwrap();
-    assert_eq!(
-        (rest.rows.len(), rest.rows[0].message, rest.next),
-        (1, Some(first), None)
-    );
+    let rest = f.inspect.executions(all(), Page::after(page.next.unwrap(), 2)).await.unwrap();
+    assert_eq!((rest.rows.len(), rest.rows[0].message, rest.next), (1, Some(first), None));
 
-    let of_job = ExecutionFilter {
-        job: Some(JobName::new("report").unwrap()),
-        ..all()
-    };
-    let rows = f
-        .inspect
-        .executions(of_job, Page::first(9))
-        .await
-        .unwrap()
-        .rows;
+    let of_job = ExecutionFilter { job: Some(JobName::new("report").unwrap()), ..all() };
+    let rows = f.inspect.executions(of_job, Page::first(9)).await.unwrap().rows;
     assert_eq!((rows.len(), rows[0].message), (1, Some(second)));
-    let failed = ExecutionFilter {
-        endings: vec!["failed"],
-        ..all()
-    };
-    assert_eq!(
-        f.inspect
-            .executions(failed, Page::first(9))
-            .await
-            .unwrap()
-            .rows,
-        []
-    );
+    let failed = ExecutionFilter { endings: vec!["failed"], ..all() };
+    assert_eq!(f.inspect.executions(failed, Page::first(9)).await.unwrap().rows, []);
 }
 
 #[tokio::test]
@@ -166,11 +101,7 @@ async fn counts_tell_states_per_queue_what_is_stale_and_how_old_the_oldest_is() 
     f.enqueue_many(2).await;
     f.claim(f.process(), 1, at(0)).await;
     f.enqueue(f.due(at(500))).await;
-    f.enqueue(Message {
-        queue: queue("slow"),
-        ..f.due(at(-7))
-    })
-    .await;
+    f.enqueue(Message { queue: queue("slow"), ..f.due(at(-7)) }).await;
     let counts = f.inspect.counts(at(0)).await.unwrap();
     assert_eq!(counts.messages[&(Queue::default(), State::Pending)], 2);
     assert_eq!(counts.messages[&(Queue::default(), State::Running)], 1);
@@ -202,10 +133,8 @@ async fn throughput_counts_endings_in_buckets_from_an_instant_on() {
         f.finish(f.message(), Verdict::Done, at(second)).await;
     }
     let buckets = f.inspect.throughput(at(10), seconds(10)).await.unwrap();
-    let counted: Vec<_> = buckets
-        .iter()
-        .map(|bucket| (bucket.start, bucket.endings[&Ending::Succeeded]))
-        .collect();
+    let counted: Vec<_> =
+        buckets.iter().map(|bucket| (bucket.start, bucket.endings[&Ending::Succeeded])).collect();
     assert_eq!(counted, [(at(10), 2), (at(20), 1), (at(40), 1)]);
     let error = f.inspect.throughput(at(0), seconds(0)).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Invalid);
@@ -215,9 +144,7 @@ async fn throughput_counts_endings_in_buckets_from_an_instant_on() {
 async fn reading_changes_nothing() {
     let f = Fixture::new();
     let id = f.enqueue(f.message()).await;
-    let mut bell = f
-        .storage
-        .wakeup(&punctual::storage::Line::Queue(Queue::default()));
+    let mut bell = f.storage.wakeup(&punctual::storage::Line::Queue(Queue::default()));
     let before = f.record(id).await;
     f.inspect.counts(at(9)).await.unwrap();
     f.inspect.throughput(at(0), seconds(1)).await.unwrap();

@@ -11,19 +11,11 @@ async fn the_current_token_renews_a_lease() {
     let f = Fixture::new();
     let id = f.enqueue(f.message()).await;
     let claimed = f.claim_one(at(0)).await;
-    let answers = f
-        .storage
-        .extend(&[claimed.lease_ref()], at(300), at(20))
-        .await
-        .unwrap();
+    let answers = f.storage.extend(&[claimed.lease_ref()], at(300), at(20)).await.unwrap();
     assert_eq!(answers, [Extended::Held]);
     let lease = f.record(id).await.lease.unwrap();
     assert_eq!((lease.until, lease.token), (at(300), claimed.lease.token));
-    assert_eq!(
-        f.reclaim(10, at(61)).await,
-        [],
-        "its first end has passed, its new one has not"
-    );
+    assert_eq!(f.reclaim(10, at(61)).await, [], "its first end has passed, its new one has not");
     assert_eq!(f.reclaim(10, at(301)).await.len(), 1);
 }
 
@@ -32,11 +24,7 @@ async fn a_lease_that_ended_unnoticed_can_still_be_renewed() {
     let f = Fixture::new();
     f.enqueue(f.message()).await;
     let claimed = f.claim_one(at(0)).await;
-    let answers = f
-        .storage
-        .extend(&[claimed.lease_ref()], at(300), at(100))
-        .await
-        .unwrap();
+    let answers = f.storage.extend(&[claimed.lease_ref()], at(300), at(100)).await.unwrap();
     assert_eq!(answers, [Extended::Held]);
 }
 
@@ -46,20 +34,13 @@ async fn a_lease_that_is_gone_is_lost_and_stays_as_it_is() {
     f.enqueue(f.message()).await;
     let first = f.claim_one(at(0)).await;
     let second = f.reclaim(1, at(61)).await.remove(0);
-    let unknown = LeaseRef {
-        message: f.message().id,
-        token: 1,
-    };
+    let unknown = LeaseRef { message: f.message().id, token: 1 };
     let asked = [first.lease_ref(), second.lease_ref(), unknown];
     let answers = f.storage.extend(&asked, at(500), at(62)).await.unwrap();
     assert_eq!(answers, [Extended::Lost, Extended::Held, Extended::Lost]);
 
     f.settle(&second, Verdict::Done, at(63)).await;
-    let answers = f
-        .storage
-        .extend(&[second.lease_ref()], at(600), at(64))
-        .await
-        .unwrap();
+    let answers = f.storage.extend(&[second.lease_ref()], at(600), at(64)).await.unwrap();
     assert_eq!(answers, [Extended::Lost]);
 }
 
@@ -69,15 +50,7 @@ async fn renewing_tells_that_a_cancel_was_asked_for() {
     let id = f.enqueue(f.message()).await;
     let claimed = f.claim_one(at(0)).await;
     f.command(Command::Cancel(id)).await;
-    let answers = f
-        .storage
-        .extend(&[claimed.lease_ref()], at(300), at(20))
-        .await
-        .unwrap();
+    let answers = f.storage.extend(&[claimed.lease_ref()], at(300), at(20)).await.unwrap();
     assert_eq!(answers, [Extended::CancelRequested]);
-    assert_eq!(
-        f.record(id).await.lease.unwrap().until,
-        at(300),
-        "renewed all the same"
-    );
+    assert_eq!(f.record(id).await.lease.unwrap().until, at(300), "renewed all the same");
 }

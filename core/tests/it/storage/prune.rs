@@ -8,26 +8,14 @@ use punctual::storage::{Prune, Pruned};
 use super::fixture::{Fixture, again, at};
 
 async fn prune(f: &Fixture, before: i64, limit: usize, dead: bool) -> (u64, u64) {
-    let prune = Prune {
-        before: at(before),
-        limit,
-        dead,
-    };
-    let Pruned {
-        messages,
-        executions,
-    } = f.storage.prune(prune, at(1_000)).await.unwrap();
+    let prune = Prune { before: at(before), limit, dead };
+    let Pruned { messages, executions } = f.storage.prune(prune, at(1_000)).await.unwrap();
     (messages, executions)
 }
 
 async fn executions(f: &Fixture) -> usize {
     let all = ExecutionFilter::default();
-    f.inspect
-        .executions(all, Page::first(1_000))
-        .await
-        .unwrap()
-        .rows
-        .len()
+    f.inspect.executions(all, Page::first(1_000)).await.unwrap().rows.len()
 }
 
 // spec: H-17, H-18, H-20
@@ -60,10 +48,7 @@ async fn at_most_the_limit_of_each_kind_goes_oldest_first() {
 #[tokio::test]
 async fn dead_letters_go_only_when_asked_for() {
     let f = Fixture::new();
-    let verdict = Verdict::Dead {
-        reason: DeadReason::Poison,
-        error: None,
-    };
+    let verdict = Verdict::Dead { reason: DeadReason::Poison, error: None };
     let id = f.finish(f.message(), verdict, at(1)).await;
     assert_eq!(prune(&f, 100, 9, false).await, (0, 1));
     assert_eq!(f.state(id).await, Some(State::Dead));
@@ -97,9 +82,5 @@ async fn history_beyond_its_bound_falls_out_oldest_first() {
     assert_eq!(f.state(ids[3]).await, Some(State::Done));
     assert_eq!(executions(&f).await, 2);
     let waiting = f.enqueue_many(5).await;
-    assert_eq!(
-        f.state(waiting[0]).await,
-        Some(State::Pending),
-        "what waits is not history"
-    );
+    assert_eq!(f.state(waiting[0]).await, Some(State::Pending), "what waits is not history");
 }

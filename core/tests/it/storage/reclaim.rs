@@ -15,11 +15,7 @@ async fn a_lease_is_taken_over_strictly_after_its_end() {
     let fresh = f.enqueue(f.message()).await;
     f.claim_one(at(30)).await;
     let pending = f.enqueue(f.message()).await;
-    assert_eq!(
-        f.reclaim(9, at(60)).await,
-        [],
-        "exactly at its end it still holds"
-    );
+    assert_eq!(f.reclaim(9, at(60)).await, [], "exactly at its end it still holds");
     assert_eq!(ids_of(&f.reclaim(9, nanosecond_after(at(60))).await), [id]);
     assert_eq!(f.state(fresh).await, Some(State::Running));
     assert_eq!(f.state(pending).await, Some(State::Pending));
@@ -60,14 +56,8 @@ async fn the_rescuer_puts_it_back_pending_due_now_and_without_an_owner() {
         assert_eq!(f.settle(&taken, verdict, at(61)).await, Settled::Applied);
         let record = f.record(id).await;
         assert_eq!((record.state, record.lease), (State::Pending, None));
-        assert_eq!(
-            (record.due_at, record.attempt, record.crashes),
-            (at(61), 0, 1)
-        );
-        f.storage
-            .command(punctual::storage::Command::Delete(id), at(61))
-            .await
-            .unwrap();
+        assert_eq!((record.due_at, record.attempt, record.crashes), (at(61), 0, 1));
+        f.storage.command(punctual::storage::Command::Delete(id), at(61)).await.unwrap();
     }
 }
 
@@ -77,12 +67,8 @@ async fn at_most_the_limit_is_taken_over_oldest_end_first_then_by_id() {
     let mut ids = Vec::new();
     for until in [50, 40, 40] {
         let id = f.enqueue(f.message()).await;
-        let claim = Claim {
-            queue: Queue::default(),
-            owner: f.process(),
-            limit: 1,
-            until: at(until),
-        };
+        let claim =
+            Claim { queue: Queue::default(), owner: f.process(), limit: 1, until: at(until) };
         f.storage.claim(claim, at(0)).await.unwrap();
         ids.push(id);
     }
@@ -102,10 +88,7 @@ async fn the_work_of_a_process_whose_beat_has_run_out_is_free_at_once() {
     f.claim(alive, 1, at(0)).await;
     f.storage.beat(alive, at(40), at(10)).await.unwrap();
     assert_eq!(f.reclaim(9, at(10)).await, [], "until its end a beat holds");
-    assert_eq!(
-        ids_of(&f.reclaim(9, nanosecond_after(at(10))).await),
-        ids[..1]
-    );
+    assert_eq!(ids_of(&f.reclaim(9, nanosecond_after(at(10))).await), ids[..1]);
     assert_eq!(f.reclaim(9, at(40)).await, []);
 }
 

@@ -13,23 +13,14 @@ use super::fixture::{Fixture, at, ids_of};
 async fn delivered(f: &Fixture) -> Claimed {
     f.enqueue(f.message()).await;
     let claimed = f.claim_one(at(0)).await;
-    assert_eq!(
-        f.settle(&claimed, Verdict::Done, at(0)).await,
-        punctual::storage::Settled::Applied
-    );
+    assert_eq!(f.settle(&claimed, Verdict::Done, at(0)).await, punctual::storage::Settled::Applied);
     claimed
 }
 
 fn letter(claimed: &Claimed) -> MessageRecord {
     let record = MessageRecord::new(Arc::clone(&claimed.message));
     let dead = Some(DeadReason::AttemptsSpent);
-    MessageRecord {
-        state: State::Dead,
-        dead,
-        attempt: 5,
-        ended_at: Some(at(9)),
-        ..record
-    }
+    MessageRecord { state: State::Dead, dead, attempt: 5, ended_at: Some(at(9)), ..record }
 }
 
 #[tokio::test]
@@ -38,16 +29,10 @@ async fn an_execution_recorded_twice_is_there_once() {
     let claimed = delivered(&f).await;
     let mut execution = f.execution(&claimed, at(4));
     execution.ending = Ending::Failed;
-    let record = BrokerRecord {
-        execution: execution.clone().into(),
-        dead: None,
-    };
+    let record = BrokerRecord { execution: execution.clone().into(), dead: None };
     f.storage.record(vec![record.clone()], at(4)).await.unwrap();
     f.storage.record(vec![record], at(5)).await.unwrap();
-    let filter = ExecutionFilter {
-        endings: vec!["failed"],
-        ..ExecutionFilter::default()
-    };
+    let filter = ExecutionFilter { endings: vec!["failed"], ..ExecutionFilter::default() };
     let found = f.inspect.executions(filter, Page::first(10)).await.unwrap();
     assert_eq!(found.rows, [execution]);
 }

@@ -10,15 +10,8 @@ use punctual::storage::{Command, Commanded, Settled, Settlement};
 use super::fixture::{Fixture, again, at};
 
 async fn history(f: &Fixture, message: MessageId) -> Vec<Execution> {
-    let filter = ExecutionFilter {
-        message: Some(message),
-        ..ExecutionFilter::default()
-    };
-    f.inspect
-        .executions(filter, Page::first(100))
-        .await
-        .unwrap()
-        .rows
+    let filter = ExecutionFilter { message: Some(message), ..ExecutionFilter::default() };
+    f.inspect.executions(filter, Page::first(100)).await.unwrap().rows
 }
 
 #[tokio::test]
@@ -26,16 +19,10 @@ async fn done_takes_the_message_from_the_queue_and_keeps_its_execution() {
     let f = Fixture::new();
     let id = f.finish(f.message(), Verdict::Done, at(3)).await;
     let record = f.record(id).await;
-    assert_eq!(
-        (record.state, record.lease, record.ended_at),
-        (State::Done, None, Some(at(3)))
-    );
+    assert_eq!((record.state, record.lease, record.ended_at), (State::Done, None, Some(at(3))));
     assert_eq!(history(&f, id).await.len(), 1);
     let counts = f.inspect.counts(at(3)).await.unwrap();
-    assert_eq!(
-        (counts.total(State::Running), counts.total(State::Done)),
-        (0, 1)
-    );
+    assert_eq!((counts.total(State::Running), counts.total(State::Done)), (0, 1));
 }
 
 #[tokio::test]
@@ -54,30 +41,20 @@ async fn again_stores_exactly_what_was_decided() {
     };
     assert_eq!(f.settle(&claimed, verdict, at(1)).await, Settled::Applied);
     let record = f.record(id).await;
-    assert_eq!(
-        (record.state, record.lease, record.due_at),
-        (State::Pending, None, at(90))
-    );
+    assert_eq!((record.state, record.lease, record.due_at), (State::Pending, None, at(90)));
     assert_eq!((record.attempt, record.crashes, record.snoozes), (4, 2, 3));
     assert_eq!(record.error, Some(error.clone()));
 
     let second = f.claim_one(at(90)).await;
     assert_eq!((second.attempt, second.crashes, second.snoozes), (5, 2, 3));
     f.settle(&second, again(&second, at(95)), at(91)).await;
-    assert_eq!(
-        f.record(id).await.error,
-        Some(error),
-        "the last failure stays the last"
-    );
+    assert_eq!(f.record(id).await.error, Some(error), "the last failure stays the last");
 }
 
 #[tokio::test]
 async fn dead_keeps_the_message_with_its_reason() {
     let f = Fixture::new();
-    let verdict = Verdict::Dead {
-        reason: DeadReason::Discarded,
-        error: Some(Arc::from("no use")),
-    };
+    let verdict = Verdict::Dead { reason: DeadReason::Discarded, error: Some(Arc::from("no use")) };
     let id = f.finish(f.message(), verdict, at(3)).await;
     let record = f.record(id).await;
     assert_eq!((record.state, record.ended_at), (State::Dead, Some(at(3))));
@@ -95,10 +72,7 @@ async fn a_settlement_with_an_old_token_changes_nothing_and_appends_nothing() {
     assert_eq!(f.settle(&first, Verdict::Done, at(62)).await, Settled::Lost);
     assert_eq!(f.record(id).await, before);
     assert_eq!(history(&f, id).await, []);
-    assert_eq!(
-        f.settle(&second, Verdict::Done, at(63)).await,
-        Settled::Applied
-    );
+    assert_eq!(f.settle(&second, Verdict::Done, at(63)).await, Settled::Applied);
 }
 
 #[tokio::test]
@@ -106,14 +80,8 @@ async fn a_token_settles_once() {
     let f = Fixture::new();
     let id = f.enqueue(f.message()).await;
     let claimed = f.claim_one(at(0)).await;
-    assert_eq!(
-        f.settle(&claimed, again(&claimed, at(5)), at(1)).await,
-        Settled::Applied
-    );
-    assert_eq!(
-        f.settle(&claimed, Verdict::Done, at(1)).await,
-        Settled::Lost
-    );
+    assert_eq!(f.settle(&claimed, again(&claimed, at(5)), at(1)).await, Settled::Applied);
+    assert_eq!(f.settle(&claimed, Verdict::Done, at(1)).await, Settled::Lost);
     assert_eq!(f.state(id).await, Some(State::Pending));
     assert_eq!(history(&f, id).await.len(), 1);
 }
@@ -123,10 +91,7 @@ async fn a_lease_that_ended_but_was_not_taken_over_still_settles() {
     let f = Fixture::new();
     f.enqueue(f.message()).await;
     let claimed = f.claim_one(at(0)).await;
-    assert_eq!(
-        f.settle(&claimed, Verdict::Done, at(10_000)).await,
-        Settled::Applied
-    );
+    assert_eq!(f.settle(&claimed, Verdict::Done, at(10_000)).await, Settled::Applied);
 }
 
 #[tokio::test]
@@ -134,36 +99,12 @@ async fn each_settlement_of_a_batch_stands_for_itself() {
     let f = Fixture::new();
     f.enqueue_many(2).await;
     let claimed = f.claim(f.process(), 2, at(0)).await;
-    let unknown = LeaseRef {
-        message: f.message().id,
-        token: claimed[0].lease.token,
-    };
-    let leases = [
-        claimed[0].lease_ref(),
-        unknown,
-        claimed[1].lease_ref(),
-        claimed[0].lease_ref(),
-    ];
-    let batch = leases.map(|lease| Settlement {
-        lease,
-        verdict: Verdict::Done,
-        execution: None,
-    });
+    let unknown = LeaseRef { message: f.message().id, token: claimed[0].lease.token };
+    let leases = [claimed[0].lease_ref(), unknown, claimed[1].lease_ref(), claimed[0].lease_ref()];
+    let batch = leases.map(|lease| Settlement { lease, verdict: Verdict::Done, execution: None });
     let answers = f.storage.settle(batch.into(), at(1)).await.unwrap();
-    assert_eq!(
-        answers,
-        [
-            Settled::Applied,
-            Settled::Lost,
-            Settled::Applied,
-            Settled::Lost
-        ]
-    );
-    assert_eq!(
-        history(&f, claimed[0].message.id).await,
-        [],
-        "no execution was given to keep"
-    );
+    assert_eq!(answers, [Settled::Applied, Settled::Lost, Settled::Applied, Settled::Lost]);
+    assert_eq!(history(&f, claimed[0].message.id).await, [], "no execution was given to keep");
 }
 
 #[tokio::test]
@@ -176,10 +117,7 @@ async fn again_is_not_applied_when_a_cancel_was_asked_for() {
     assert_eq!(answer, Settled::CancelRequested);
     assert_eq!(f.state(id).await, Some(State::Running));
     assert_eq!(history(&f, id).await, []);
-    assert_eq!(
-        f.settle(&claimed, Verdict::Cancelled, at(2)).await,
-        Settled::Applied
-    );
+    assert_eq!(f.settle(&claimed, Verdict::Cancelled, at(2)).await, Settled::Applied);
     assert_eq!(f.state(id).await, Some(State::Cancelled));
     assert_eq!(history(&f, id).await.len(), 1);
 }
@@ -190,9 +128,6 @@ async fn a_handler_that_was_done_before_it_heard_of_the_cancel_is_done() {
     let id = f.enqueue(f.message()).await;
     let claimed = f.claim_one(at(0)).await;
     f.command(Command::Cancel(id)).await;
-    assert_eq!(
-        f.settle(&claimed, Verdict::Done, at(2)).await,
-        Settled::Applied
-    );
+    assert_eq!(f.settle(&claimed, Verdict::Done, at(2)).await, Settled::Applied);
     assert_eq!(f.state(id).await, Some(State::Done));
 }

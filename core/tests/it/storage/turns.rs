@@ -63,7 +63,9 @@ async fn what_a_paused_job_has_scheduled_waits_until_it_is_resumed_and_a_trigger
     let f = Fixture::new();
     let job = f.declare(Fixture::job("report", Some(at(900)))).await;
     let pause = Steer::Pause { by: "ops".to_owned(), reason: "audit".to_owned(), until: None };
-    let Steered::Applied(paused) = f.storage.steer(&job.job.name, pause, job.version, at(1)).await.unwrap() else {
+    let Steered::Applied(paused) =
+        f.storage.steer(&job.job.name, pause, job.version, at(1)).await.unwrap()
+    else {
         panic!("the pause was refused");
     };
     let scheduled = f.enqueue(f.run_of("report", at(1))).await;

@@ -25,25 +25,13 @@ async fn next_due_is_the_earliest_pending_instant_of_a_line() {
     let next = async || f.storage.next_due(&default_line()).await.unwrap();
     assert_eq!(next().await, None);
     f.enqueue(f.due(at(40))).await;
-    f.enqueue(Message {
-        priority: punctual::model::Priority::LOWEST,
-        ..f.due(at(20))
-    })
-    .await;
-    f.enqueue(Message {
-        queue: queue("slow"),
-        ..f.due(at(1))
-    })
-    .await;
+    f.enqueue(Message { priority: punctual::model::Priority::LOWEST, ..f.due(at(20)) }).await;
+    f.enqueue(Message { queue: queue("slow"), ..f.due(at(1)) }).await;
     assert_eq!(next().await, Some(at(20)));
     f.claim_one(at(30)).await;
     assert_eq!(next().await, Some(at(40)));
     f.enqueue(f.due(at(-5))).await;
-    assert_eq!(
-        next().await,
-        Some(at(-5)),
-        "in the past when there is something to do now"
-    );
+    assert_eq!(next().await, Some(at(-5)), "in the past when there is something to do now");
 }
 
 #[tokio::test]
@@ -54,23 +42,11 @@ async fn next_due_of_the_jobs_follows_cursor_pause_and_retirement() {
     let job = f.declare(Fixture::job("report", Some(at(60)))).await;
     f.declare(Fixture::job("later", Some(at(90)))).await;
     assert_eq!(next().await, Some(at(60)));
-    let pause = Steer::Pause {
-        by: String::new(),
-        reason: String::new(),
-        until: Some(at(75)),
-    };
-    f.storage
-        .steer(&job.job.name, pause, 1, at(1))
-        .await
-        .unwrap();
+    let pause = Steer::Pause { by: String::new(), reason: String::new(), until: Some(at(75)) };
+    f.storage.steer(&job.job.name, pause, 1, at(1)).await.unwrap();
     assert_eq!(next().await, Some(at(75)));
-    let retire = Steer::Retire {
-        reason: punctual::model::Retirement::Removed,
-    };
-    f.storage
-        .steer(&job.job.name, retire, 2, at(2))
-        .await
-        .unwrap();
+    let retire = Steer::Retire { reason: punctual::model::Retirement::Removed };
+    f.storage.steer(&job.job.name, retire, 2, at(2)).await.unwrap();
     assert_eq!(next().await, Some(at(90)));
 }
 
@@ -96,21 +72,14 @@ async fn whatever_makes_a_queue_due_earlier_rings_its_bell() {
     assert!(!has_rung(&mut bell));
     f.command(Command::Redrive { id, due_at: at(30) }).await;
     assert!(has_rung(&mut bell), "redrive");
-    f.enqueue(Message {
-        queue: queue("slow"),
-        ..f.message()
-    })
-    .await;
+    f.enqueue(Message { queue: queue("slow"), ..f.message() }).await;
     assert!(!has_rung(&mut bell), "another queue");
 }
 
 #[tokio::test]
 async fn a_ring_that_nobody_waited_for_is_heard_later_and_once() {
     let f = Fixture::new();
-    let (mut one, mut two) = (
-        f.storage.wakeup(&default_line()),
-        f.storage.wakeup(&default_line()),
-    );
+    let (mut one, mut two) = (f.storage.wakeup(&default_line()), f.storage.wakeup(&default_line()));
     f.enqueue(f.due(at(9))).await;
     f.enqueue(f.due(at(8))).await;
     assert!(has_rung(&mut one) && has_rung(&mut two));
@@ -124,29 +93,15 @@ async fn the_jobs_ring_when_one_becomes_due_earlier_and_firing_rings_the_queue()
     let mut line = f.storage.wakeup(&default_line());
     let job = f.declare(Fixture::job("report", Some(at(60)))).await;
     assert!(has_rung(&mut jobs), "declare");
-    let earlier = Steer::MoveCursor {
-        cursor: Some(at(0)),
-    };
-    f.storage
-        .steer(&job.job.name, earlier, job.version, at(0))
-        .await
-        .unwrap();
+    let earlier = Steer::MoveCursor { cursor: Some(at(0)) };
+    f.storage.steer(&job.job.name, earlier, job.version, at(0)).await.unwrap();
     assert!(has_rung(&mut jobs), "steer");
     let job = f.stored_job(&job.job.name).await;
     assert!(!has_rung(&mut line));
-    f.storage
-        .fire(vec![f.firing(&job, at(0), at(60))], at(0))
-        .await
-        .unwrap();
+    f.storage.fire(vec![f.firing(&job, at(0), at(60))], at(0)).await.unwrap();
     assert!(has_rung(&mut line), "fire");
-    let sooner = JobRecord {
-        cursor: Some(at(5)),
-        ..f.stored_job(&job.job.name).await
-    };
-    f.storage
-        .declare(sooner.clone(), Some(sooner.version), at(1))
-        .await
-        .unwrap();
+    let sooner = JobRecord { cursor: Some(at(5)), ..f.stored_job(&job.job.name).await };
+    f.storage.declare(sooner.clone(), Some(sooner.version), at(1)).await.unwrap();
     assert!(has_rung(&mut jobs), "declared to be due earlier");
 }
 

@@ -42,11 +42,7 @@ impl Fixture {
         let ids = Ids::seeded(3);
         let owner = ProcessId::from_uuid(ids.next(at(0)));
         let transport = memory_transport(Arc::new(clock.clone()), owner);
-        Self {
-            clock,
-            transport,
-            ids,
-        }
+        Self { clock, transport, ids }
     }
 
     /// Over a storage whose claims answer late.
@@ -56,11 +52,7 @@ impl Fixture {
         let owner = ProcessId::from_uuid(ids.next(at(0)));
         let own_clock = Arc::new(clock.clone());
         let transport = StoredTransport::new(Arc::new(Late(memory)), own_clock, owner, seconds(60));
-        Self {
-            clock,
-            transport,
-            ids,
-        }
+        Self { clock, transport, ids }
     }
 
     pub(super) fn message(&self) -> Message {
@@ -85,41 +77,21 @@ impl Fixture {
 
     pub(super) async fn publish(&self, message: Message, delay: Duration) -> MessageId {
         let id = message.id;
-        let outgoing = Outgoing {
-            message: Arc::new(message),
-            delay,
-            attempt: 0,
-            group: None,
-        };
-        self.transport
-            .publish(vec![outgoing], self.clock.now())
-            .await
-            .unwrap();
+        let outgoing = Outgoing { message: Arc::new(message), delay, attempt: 0, group: None };
+        self.transport.publish(vec![outgoing], self.clock.now()).await.unwrap();
         id
     }
 
     pub(super) async fn subscribe(&self, group: &str) -> Box<dyn Consumer> {
         let group = group.to_owned();
-        let subscription = Subscription {
-            topic: mail(),
-            group,
-            prefetch: 10,
-        };
+        let subscription = Subscription { topic: mail(), group, prefetch: 10 };
         self.transport.subscribe(subscription).await.unwrap()
     }
 
     pub(super) async fn settle(&self, claimed: &Claimed, verdict: Verdict) -> Settled {
-        let settlement = Settlement {
-            lease: claimed.lease_ref(),
-            verdict,
-            execution: None,
-        };
+        let settlement = Settlement { lease: claimed.lease_ref(), verdict, execution: None };
         let now = self.clock.now();
-        self.transport
-            .storage()
-            .settle(vec![settlement], now)
-            .await
-            .unwrap()[0]
+        self.transport.storage().settle(vec![settlement], now).await.unwrap()[0]
     }
 }
 
@@ -142,8 +114,5 @@ pub(super) async fn poll(consumer: &mut dyn Consumer, limit: usize) -> Option<Ve
 
 pub(super) async fn received(consumer: &mut dyn Consumer) -> Vec<MessageId> {
     let deliveries = poll(consumer, 10).await.unwrap_or_default();
-    deliveries
-        .iter()
-        .map(|delivery| delivery.message.id)
-        .collect()
+    deliveries.iter().map(|delivery| delivery.message.id).collect()
 }

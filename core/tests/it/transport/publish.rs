@@ -16,16 +16,10 @@ use super::fixture::{Fixture, at, claimed, mail, poll, received, seconds};
 async fn it_declares_what_a_storage_can_do() {
     let f = Fixture::new();
     let can = f.transport.capabilities();
-    assert_eq!(
-        (can.publish_delay, can.requeue_delay),
-        (Delay::Any, Delay::Any)
-    );
+    assert_eq!((can.publish_delay, can.requeue_delay), (Delay::Any, Delay::Any));
     assert_eq!(can.attempts, AttemptCount::Counted);
     assert!(can.dead_letter && can.fan_out && !can.durable && can.payload_max.is_none());
-    let kept = memory_transport(
-        Arc::new(f.clock.clone()),
-        ProcessId::from_uuid(f.ids.next(at(0))),
-    );
+    let kept = memory_transport(Arc::new(f.clock.clone()), ProcessId::from_uuid(f.ids.next(at(0))));
     assert!(kept.durable(true).capabilities().durable);
 }
 
@@ -38,22 +32,14 @@ async fn a_published_message_is_received_once_with_everything_it_had() {
     message.headers.insert("tenant", "acme").unwrap();
     f.publish(message.clone(), Duration::ZERO).await;
     let deliveries = poll(&mut *consumer, 10).await.unwrap();
-    let [delivery] = &deliveries[..] else {
-        panic!("one delivery")
-    };
+    let [delivery] = &deliveries[..] else { panic!("one delivery") };
     let arrived = &delivery.message;
     assert_eq!((arrived.id, &arrived.topic), (message.id, &message.topic));
-    assert_eq!(
-        (&arrived.body, &arrived.headers),
-        (&message.body, &message.headers)
-    );
+    assert_eq!((&arrived.body, &arrived.headers), (&message.body, &message.headers));
     assert_eq!((&arrived.key, delivery.attempt), (&message.key, 1));
     assert!(delivery.poison.is_none());
     assert_eq!(received(&mut *consumer).await, []);
-    assert_eq!(
-        f.settle(claimed(delivery), Verdict::Done).await,
-        Settled::Applied
-    );
+    assert_eq!(f.settle(claimed(delivery), Verdict::Done).await, Settled::Applied);
 }
 
 #[tokio::test]
@@ -61,10 +47,7 @@ async fn each_group_gets_a_copy_and_consumers_of_a_group_share() {
     let f = Fixture::new();
     let (mut desk, mut desk_too) = (f.subscribe("desk").await, f.subscribe("desk").await);
     let mut audit = f.subscribe("audit").await;
-    let message = Message {
-        dedupe: Some(Key::new("once").unwrap()),
-        ..f.message()
-    };
+    let message = Message { dedupe: Some(Key::new("once").unwrap()), ..f.message() };
     f.publish(message.clone(), Duration::ZERO).await;
     let at_audit = poll(&mut *audit, 10).await.unwrap();
     let at_desk = poll(&mut *desk, 10).await.unwrap();
@@ -72,18 +55,9 @@ async fn each_group_gets_a_copy_and_consumers_of_a_group_share() {
     assert_eq!(received(&mut *desk_too).await, [], "shared, not copied");
     assert_eq!(at_desk[0].message.body, at_audit[0].message.body);
     assert_ne!(at_desk[0].message.id, at_audit[0].message.id);
-    assert_eq!(
-        at_audit[0].message.id, message.id,
-        "the first group's copy keeps the id"
-    );
-    assert_eq!(
-        f.settle(claimed(&at_audit[0]), Verdict::Done).await,
-        Settled::Applied
-    );
-    assert_eq!(
-        f.settle(claimed(&at_desk[0]), Verdict::Done).await,
-        Settled::Applied
-    );
+    assert_eq!(at_audit[0].message.id, message.id, "the first group's copy keeps the id");
+    assert_eq!(f.settle(claimed(&at_audit[0]), Verdict::Done).await, Settled::Applied);
+    assert_eq!(f.settle(claimed(&at_desk[0]), Verdict::Done).await, Settled::Applied);
 }
 
 #[tokio::test]
@@ -110,22 +84,11 @@ async fn a_message_its_relay_still_holds_in_the_same_storage_is_not_lost() {
     let f = Fixture::new();
     let mut consumer = f.subscribe("desk").await;
     let queue = Queue::of_relay(&TransportName::new("stored").unwrap());
-    let message = Message {
-        queue: queue.clone(),
-        ..f.message()
-    };
+    let message = Message { queue: queue.clone(), ..f.message() };
     let storage = f.transport.storage();
-    storage
-        .enqueue(vec![Entry::from(message)], at(0))
-        .await
-        .unwrap();
+    storage.enqueue(vec![Entry::from(message)], at(0)).await.unwrap();
     let owner = ProcessId::from_uuid(f.ids.next(at(0)));
-    let claim = Claim {
-        queue,
-        owner,
-        limit: 1,
-        until: at(60),
-    };
+    let claim = Claim { queue, owner, limit: 1, until: at(60) };
     let relayed = storage.claim(claim, at(0)).await.unwrap().remove(0);
     f.publish((*relayed.message).clone(), Duration::ZERO).await;
     f.publish((*relayed.message).clone(), Duration::ZERO).await;
@@ -138,11 +101,7 @@ async fn a_group_with_a_bad_name_is_refused() {
     let f = Fixture::new();
     for group in ["", "a/b", "a\nb"] {
         let group = group.to_owned();
-        let subscription = Subscription {
-            topic: mail(),
-            group,
-            prefetch: 1,
-        };
+        let subscription = Subscription { topic: mail(), group, prefetch: 1 };
         let error = f.transport.subscribe(subscription).await.err().unwrap();
         assert_eq!(error.kind(), ErrorKind::Invalid);
     }
@@ -166,26 +125,15 @@ async fn a_message_outlives_the_transport_that_took_it() {
     let storage: Arc<dyn Storage> = Arc::new(MemoryStorage::new(Arc::new(clock.clone())));
     let f = Fixture::new();
     let transport = |owner| {
-        StoredTransport::new(
-            Arc::clone(&storage),
-            Arc::new(clock.clone()),
-            owner,
-            seconds(60),
-        )
+        StoredTransport::new(Arc::clone(&storage), Arc::new(clock.clone()), owner, seconds(60))
     };
     let owner = || ProcessId::from_uuid(f.ids.next(at(0)));
-    let first = Fixture {
-        transport: transport(owner()),
-        clock: clock.clone(),
-        ids: Ids::seeded(4),
-    };
+    let first =
+        Fixture { transport: transport(owner()), clock: clock.clone(), ids: Ids::seeded(4) };
     let id = first.publish(first.message(), seconds(30)).await;
     drop(first);
-    let second = Fixture {
-        transport: transport(owner()),
-        clock: clock.clone(),
-        ids: Ids::seeded(5),
-    };
+    let second =
+        Fixture { transport: transport(owner()), clock: clock.clone(), ids: Ids::seeded(5) };
     clock.set(at(30));
     let mut consumer = second.subscribe(GROUP_DEFAULT).await;
     assert_eq!(received(&mut *consumer).await, [id]);

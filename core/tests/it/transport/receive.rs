@@ -37,10 +37,7 @@ async fn a_requeued_delivery_is_back_once_after_its_delay_as_it_was() {
     assert_eq!(received(&mut *consumer).await, []);
     f.clock.set(at(30));
     let second = poll(&mut *consumer, 10).await.unwrap();
-    assert_eq!(
-        (second.len(), second[0].message.id, second[0].attempt),
-        (1, id, 2)
-    );
+    assert_eq!((second.len(), second[0].message.id, second[0].attempt), (1, id, 2));
     assert_eq!(second[0].message, first.message);
     assert_eq!(received(&mut *consumer).await, []);
 }
@@ -70,12 +67,7 @@ async fn a_waiting_consumer_hears_of_a_message_at_once() {
     let f = Fixture::new();
     let mut consumer = f.subscribe("desk").await;
     let mut receive = pin!(consumer.receive(1));
-    assert!(
-        receive
-            .as_mut()
-            .poll(&mut Context::from_waker(Waker::noop()))
-            .is_pending()
-    );
+    assert!(receive.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
     f.publish(f.message(), Duration::ZERO).await;
     assert_eq!(receive.await.unwrap().len(), 1);
 }
@@ -85,17 +77,8 @@ async fn a_consumer_looks_by_itself_where_no_bell_can_reach_it() {
     let f = Fixture::new();
     let consumer = &mut f.subscribe("desk").await;
     let mut receive = pin!(consumer.receive(1));
-    assert!(
-        receive
-            .as_mut()
-            .poll(&mut Context::from_waker(Waker::noop()))
-            .is_pending()
-    );
-    assert_eq!(
-        f.clock.next_wake(),
-        Some(at(1)),
-        "it does not sleep longer than a second"
-    );
+    assert!(receive.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
+    assert_eq!(f.clock.next_wake(), Some(at(1)), "it does not sleep longer than a second");
 }
 
 #[tokio::test]
@@ -119,10 +102,7 @@ async fn a_receive_that_was_dropped_while_it_claimed_is_finished_by_the_next_one
         f.publish(f.message(), Duration::ZERO).await,
         f.publish(f.message(), Duration::ZERO).await,
     ];
-    assert!(
-        poll(&mut *consumer, 10).await.is_none(),
-        "claimed, but not answered yet"
-    );
+    assert!(poll(&mut *consumer, 10).await.is_none(), "claimed, but not answered yet");
     let first = consumer.receive(1).await.unwrap();
     assert_eq!((first.len(), first[0].message.id), (1, ids[0]));
     let second = consumer.receive(1).await.unwrap();
@@ -150,11 +130,7 @@ async fn a_dropped_delivery_is_free_again_when_its_lease_has_run_out() {
     assert_eq!(received(&mut *consumer).await, []);
     f.clock.set(at(301));
     let owner = ProcessId::from_uuid(f.ids.next(at(0)));
-    let reclaim = Reclaim {
-        owner,
-        limit: 9,
-        until: at(400),
-    };
+    let reclaim = Reclaim { owner, limit: 9, until: at(400) };
     let storage = f.transport.storage();
     let lost = storage.reclaim(reclaim, at(301)).await.unwrap().remove(0);
     let rescue = Verdict::Again {
@@ -173,11 +149,7 @@ async fn a_dropped_delivery_is_free_again_when_its_lease_has_run_out() {
 async fn a_receive_gives_at_most_the_limit_and_the_prefetch() {
     let f = Fixture::new();
     let group = "desk".to_owned();
-    let subscription = Subscription {
-        topic: mail(),
-        group,
-        prefetch: 3,
-    };
+    let subscription = Subscription { topic: mail(), group, prefetch: 3 };
     let mut consumer = f.transport.subscribe(subscription).await.unwrap();
     for _ in 0..7 {
         f.publish(f.message(), Duration::ZERO).await;

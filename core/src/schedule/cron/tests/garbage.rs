@@ -47,19 +47,12 @@ fn exercise(text: &str) {
                 let next = cron.next(start, &berlin);
                 assert_eq!(next.is_some(), cron.happens(), "{text:?}");
                 let canonical = cron.to_string();
-                assert_eq!(
-                    Cron::parse(&canonical).unwrap().to_string(),
-                    canonical,
-                    "{text:?}"
-                );
+                assert_eq!(Cron::parse(&canonical).unwrap().to_string(), canonical, "{text:?}");
                 assert_eq!(Cron::parse(cron.resolved()).unwrap(), cron, "{text:?}");
                 assert!(!cron.describe().is_empty());
             }
             Err(error) => {
-                assert!(
-                    error.position() <= text.chars().count(),
-                    "{text:?}: {error}"
-                );
+                assert!(error.position() <= text.chars().count(), "{text:?}: {error}");
                 assert!(error.to_string().len() < 400, "{text:?}: {error}");
             }
         }
@@ -115,22 +108,14 @@ proptest! {
 // spec: T-54
 #[test]
 fn refuses_endless_text_at_once() {
-    for text in [
-        "*".repeat(10_000_000),
-        " ".repeat(10_000_000),
-        "1,".repeat(5_000_000),
-        "é".repeat(600),
-    ] {
+    for text in
+        ["*".repeat(10_000_000), " ".repeat(10_000_000), "1,".repeat(5_000_000), "é".repeat(600)]
+    {
         let error = Cron::parse(&text).unwrap_err();
         assert_eq!(error.kind(), CronErrorKind::TooLong);
     }
     // The longest useful text is far below the limit.
-    let all = |last: u8| {
-        (0..last)
-            .map(|v| v.to_string())
-            .collect::<Vec<_>>()
-            .join(",")
-    };
+    let all = |last: u8| (0..last).map(|v| v.to_string()).collect::<Vec<_>>().join(",");
     let longest = format!(
         "{} {} {} {} {} {}",
         all(59),

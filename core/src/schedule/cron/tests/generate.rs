@@ -77,38 +77,27 @@ pub(super) fn random_expression(random: &mut Random, wall: DateTime) -> String {
             let hour = (i64::from(wall.hour()) + random.below(3) - 1).rem_euclid(24);
             (random.pick(&minutes).to_string(), hour.to_string())
         }
-        _ => (
-            field(random, 0, 59, wall.minute().into()),
-            field(random, 0, 23, wall.hour().into()),
-        ),
+        _ => (field(random, 0, 59, wall.minute().into()), field(random, 0, 23, wall.hour().into())),
     };
     let day = match random.below(9) {
         0 => field(random, 1, 31, wall.day().into()),
-        1 => random
-            .pick(&["L", "LW", "L-1", "L-3W", "1W", "15W", "31W", "L-30"])
-            .to_string(),
+        1 => random.pick(&["L", "LW", "L-1", "L-3W", "1W", "15W", "31W", "L-30"]).to_string(),
         2 => wall.day().to_string(),
         _ => "*".to_owned(),
     };
     let month = match random.below(6) {
         0 => field(random, 1, 12, wall.month().into()),
-        1 => random
-            .pick(&["MAR-OCT", "sep-apr", "Mar,oct,11", "*/3"])
-            .to_string(),
+        1 => random.pick(&["MAR-OCT", "sep-apr", "Mar,oct,11", "*/3"]).to_string(),
         _ => "?".to_owned(),
     };
     let weekday = match random.below(8) {
         0 => field(random, 0, 7, wall.weekday().to_sunday_zero_offset().into()),
         1 => random
-            .pick(&[
-                "SUN", "7L", "0#1", "SUN#2", "0#4", "FRI#5", "6-1", "7-3/2", "5/1", "MON-5",
-            ])
+            .pick(&["SUN", "7L", "0#1", "SUN#2", "0#4", "FRI#5", "6-1", "7-3/2", "5/1", "MON-5"])
             .to_string(),
         _ => "*".to_owned(),
     };
-    format!("{second} {minute} {hour} {day} {month} {weekday}")
-        .trim()
-        .to_owned()
+    format!("{second} {minute} {hour} {day} {month} {weekday}").trim().to_owned()
 }
 
 fn field(random: &mut Random, low: i64, high: i64, near: i64) -> String {
@@ -119,12 +108,7 @@ fn field(random: &mut Random, low: i64, high: i64, near: i64) -> String {
     };
     let item = |random: &mut Random| match random.below(6) {
         0 => format!("{}-{}", value(random), value(random)),
-        1 => format!(
-            "{}-{}/{}",
-            value(random),
-            value(random),
-            1 + random.below(high)
-        ),
+        1 => format!("{}-{}/{}", value(random), value(random), 1 + random.below(high)),
         2 => format!("{}/{}", value(random), 1 + random.below(high)),
         _ => value(random).to_string(),
     };

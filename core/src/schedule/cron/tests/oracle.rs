@@ -58,13 +58,8 @@ impl Plain {
         if words.len() == 5 {
             words.insert(0, "0".to_owned());
         }
-        let interval_like = words[..3]
-            .iter()
-            .any(|word| word.contains(['*', '?', '-', '/']));
-        Plain {
-            words,
-            interval_like,
-        }
+        let interval_like = words[..3].iter().any(|word| word.contains(['*', '?', '-', '/']));
+        Plain { words, interval_like }
     }
 
     fn matches(&self, wall: DateTime) -> bool {
@@ -105,9 +100,7 @@ fn months(word: &str) -> String {
     names
         .split(' ')
         .zip(1..)
-        .fold(word.to_owned(), |word, (name, number)| {
-            word.replace(name, &number.to_string())
-        })
+        .fold(word.to_owned(), |word, (name, number)| word.replace(name, &number.to_string()))
 }
 
 fn day_matches(word: &str, wall: DateTime) -> bool {
@@ -137,11 +130,9 @@ fn day_matches(word: &str, wall: DateTime) -> bool {
         return date == target;
     }
     // The nearest by distance; a Saturday and a Sunday never tie.
-    let workdays = (-2..=2)
-        .map(|days: i64| target + days.days())
-        .filter(|day| {
-            day.month() == target.month() && (1..=5).contains(&day.weekday().to_monday_one_offset())
-        });
+    let workdays = (-2..=2).map(|days: i64| target + days.days()).filter(|day| {
+        day.month() == target.month() && (1..=5).contains(&day.weekday().to_monday_one_offset())
+    });
     let nearest =
         workdays.min_by_key(|day| target.until((Unit::Day, *day)).unwrap().get_days().abs());
     nearest == Some(date)
@@ -149,12 +140,9 @@ fn day_matches(word: &str, wall: DateTime) -> bool {
 
 fn weekday_matches(word: &str, wall: DateTime) -> bool {
     let names = "SUN MON TUE WED THU FRI SAT";
-    let word = names
-        .split(' ')
-        .zip(0..)
-        .fold(word.to_owned(), |word, (name, number): (_, i32)| {
-            word.replace(name, &number.to_string())
-        });
+    let word = names.split(' ').zip(0..).fold(word.to_owned(), |word, (name, number): (_, i32)| {
+        word.replace(name, &number.to_string())
+    });
     let today = i64::from(wall.weekday().to_sunday_zero_offset());
     let is_today = |digit: &str| digit.parse::<i64>().unwrap() % 7 == today;
     if let Some(digit) = word.strip_suffix('L') {
@@ -210,37 +198,23 @@ fn check_around(text: &str, zone: &Zone, change: i64, random: &mut Random) {
         let start = Timestamp::new(second, nanosecond).unwrap();
         let next = wanted.range(second + 1..).next().copied();
         if let Some(next) = next {
-            assert_eq!(
-                cron.next(start, zone),
-                Some(at(next)),
-                "next after {start}: {context}"
-            );
+            assert_eq!(cron.next(start, zone), Some(at(next)), "next after {start}: {context}");
         }
         let last = if nanosecond == 0 { second - 1 } else { second };
         let prev = wanted.range(..=last).next_back().copied();
         if let Some(prev) = prev {
-            assert_eq!(
-                cron.prev(start, zone),
-                Some(at(prev)),
-                "prev before {start}: {context}"
-            );
+            assert_eq!(cron.prev(start, zone), Some(at(prev)), "prev before {start}: {context}");
         }
         let reads = nanosecond == 0
             && wanted.contains(&second)
             && Plain::read(text).matches(zone.wall(start));
-        assert_eq!(
-            cron.matches(start, zone),
-            reads,
-            "inclusive at {start}: {context}"
-        );
+        assert_eq!(cron.matches(start, zone), reads, "inclusive at {start}: {context}");
     }
 }
 
 /// The instants at which the offset of a zone changes between two years.
 pub(super) fn clock_changes(zone: &Zone, from_year: i16, to_year: i16) -> Vec<i64> {
-    let start = jiff::civil::date(from_year, 1, 1)
-        .to_zoned(jiff::tz::TimeZone::UTC)
-        .unwrap();
+    let start = jiff::civil::date(from_year, 1, 1).to_zoned(jiff::tz::TimeZone::UTC).unwrap();
     let mut offset = zone.offset(start.timestamp());
     let mut changes = Vec::new();
     for transition in zone.time_zone().following(start.timestamp()).take(2_000) {
@@ -284,10 +258,7 @@ fn agrees_with_the_oracle_around_clock_changes() {
 #[ignore = "takes minutes; run it by name after a change of the search"]
 fn agrees_with_the_oracle_in_bulk() {
     let seed = std::env::var("PUNCTUAL_CRON_SEED").map_or(1, |seed| seed.parse().unwrap());
-    let names: Vec<String> = jiff::tz::db()
-        .available()
-        .map(|name| name.to_string())
-        .collect();
+    let names: Vec<String> = jiff::tz::db().available().map(|name| name.to_string()).collect();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     check_zones(&names, (1840, 2100), 20_000, seed);
 }
@@ -296,10 +267,7 @@ fn agrees_with_the_oracle_in_bulk() {
 #[test]
 fn agrees_with_the_oracle_across_the_day_apia_left_out() {
     let zone = Zone::named("Pacific/Apia").unwrap();
-    let change = "2011-12-30T10:00:00Z"
-        .parse::<Timestamp>()
-        .unwrap()
-        .as_second();
+    let change = "2011-12-30T10:00:00Z".parse::<Timestamp>().unwrap().as_second();
     for text in [
         "0 12 * * *",
         "30 * 30 12 *",

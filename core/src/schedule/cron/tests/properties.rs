@@ -78,9 +78,7 @@ fn no_start_in_a_year_skips_or_repeats_an_occurrence() {
         ("0 */7 * * 1-5", "Africa/Casablanca"),
     ] {
         let (cron, zone) = (Cron::parse(text).unwrap(), Zone::named(zone).unwrap());
-        let start = date(2025, 12, 31)
-            .to_zoned(zone.time_zone().clone())
-            .unwrap();
+        let start = date(2025, 12, 31).to_zoned(zone.time_zone().clone()).unwrap();
         let end = start.checked_add(370.days()).unwrap().timestamp();
         let start = start.timestamp();
         let all: Vec<Timestamp> =
@@ -94,11 +92,7 @@ fn no_start_in_a_year_skips_or_repeats_an_occurrence() {
             let at = Timestamp::from_second(start.as_second() + 60 * minute).unwrap();
             let place = all.partition_point(|occurrence| *occurrence <= at);
             if let Some(wanted) = all.get(place) {
-                assert_eq!(
-                    cron.next(at, &zone),
-                    Some(*wanted),
-                    "{text} in {zone} after {at}"
-                );
+                assert_eq!(cron.next(at, &zone), Some(*wanted), "{text} in {zone} after {at}");
             }
         }
     }

@@ -15,10 +15,7 @@ fn refused(text: &str) -> CronError {
 #[test]
 fn lists_sorted_values_as_canonical_text() {
     for (text, canonical) in [
-        (
-            "*/15 9-17 * * MON-FRI",
-            "0,15,30,45 9,10,11,12,13,14,15,16,17 * * 1,2,3,4,5",
-        ),
+        ("*/15 9-17 * * MON-FRI", "0,15,30,45 9,10,11,12,13,14,15,16,17 * * 1,2,3,4,5"),
         ("0 0 0 1 1 *", "0 0 1 1 *"),
         ("30 0 0 1 1 *", "30 0 0 1 1 *"),
         ("* * * * * *", "* * * * * *"),
@@ -27,10 +24,7 @@ fn lists_sorted_values_as_canonical_text() {
         ("0-59 0-23 1-31 1-12 0-6", "* * * * *"),
         ("? ?/6 * JAN-DEC 1-7", "* 0,6,12,18 * * *"),
         ("3,1,2,1-2 0 * * *", "1,2,3 0 * * *"),
-        (
-            "58-2 22-2 30-2 11-2 5-1",
-            "0,1,2,58,59 0,1,2,22,23 1,2,30,31 1,2,11,12 0,1,5,6",
-        ),
+        ("58-2 22-2 30-2 11-2 5-1", "0,1,2,58,59 0,1,2,22,23 1,2,30,31 1,2,11,12 0,1,5,6"),
         ("0 0 20-5/5 * *", "0 0 4,20,25,30 * *"),
         ("0 22-5/3 * * *", "0 1,4,22 * * *"),
         ("0 0 * 10-3/2 *", "0 0 * 2,10,12 *"),
@@ -141,12 +135,7 @@ fn names_the_first_field_at_fault_and_the_place() {
         let found = (error.kind(), error.field(), error.position());
         assert_eq!(found, (kind, Some(field), position), "{text:?}: {error}");
         assert!(error.to_string().starts_with(field.name()), "{error}");
-        assert!(
-            error
-                .to_string()
-                .contains(&format!("position {}", position + 1)),
-            "{error}"
-        );
+        assert!(error.to_string().contains(&format!("position {}", position + 1)), "{error}");
     }
 }
 
@@ -179,18 +168,9 @@ fn refuses_texts_that_are_not_five_or_six_fields() {
 #[test]
 fn says_what_would_be_valid() {
     for (text, words) in [
-        (
-            "60 * * * *",
-            "minute (position 1): 60 is out of range, use 0 to 59",
-        ),
-        (
-            "007 * * * *",
-            "minute (position 1): 007 has more than two digits, use 0 to 59",
-        ),
-        (
-            "*/60 * * * *",
-            "minute (position 3): the step 60 is out of range, use 1 to 59",
-        ),
+        ("60 * * * *", "minute (position 1): 60 is out of range, use 0 to 59"),
+        ("007 * * * *", "minute (position 1): 007 has more than two digits, use 0 to 59"),
+        ("*/60 * * * *", "minute (position 3): the step 60 is out of range, use 1 to 59"),
         (
             "* * * * 1#6",
             "day of week (position 11): the count within the month 6 is out of range, use 1 to 5",
@@ -228,13 +208,7 @@ fn knows_which_expressions_follow_elapsed_time() {
     ] {
         assert!(cron(text).is_interval_like(), "{text}");
     }
-    for text in [
-        "0 1 * * *",
-        "0,30 1,2 */2 1-3 MON-FRI",
-        "1 1 1 L * *",
-        "@daily",
-        "@weekly",
-    ] {
+    for text in ["0 1 * * *", "0,30 1,2 */2 1-3 MON-FRI", "1 1 1 L * *", "@daily", "@weekly"] {
         assert!(!cron(text).is_interval_like(), "{text}");
     }
     let seeded = |text| Cron::parse_seeded(text, "job").unwrap().is_interval_like();
@@ -244,18 +218,10 @@ fn knows_which_expressions_follow_elapsed_time() {
 
 #[test]
 fn draws_the_same_values_for_the_same_seed() {
-    let drawn = |text, seed| {
-        Cron::parse_seeded(text, seed)
-            .unwrap()
-            .resolved()
-            .to_owned()
-    };
+    let drawn = |text, seed| Cron::parse_seeded(text, seed).unwrap().resolved().to_owned();
     // Frozen: these values may never change.
     assert_eq!(drawn("H H H H H", "nightly-report"), GOLDEN);
-    assert_eq!(
-        drawn("H/15 H(0-7) * * H(MON-FRI)", "nightly-report"),
-        GOLDEN_RANGES
-    );
+    assert_eq!(drawn("H/15 H(0-7) * * H(MON-FRI)", "nightly-report"), GOLDEN_RANGES);
     assert_ne!(drawn("H H * * *", "a"), drawn("H H * * *", "b"));
     for seed in 0..500 {
         let seed = seed.to_string();
@@ -311,39 +277,21 @@ fn describes_every_kind() {
         ("* * * * *", "every minute"),
         ("*/5 * * * *", "every 5 minutes"),
         ("*/10 * * * * *", "every 10 seconds"),
-        (
-            "*/7 1 * * *",
-            "at minutes 0, 7, 14, 21, 28, 35, 42, 49 and 56 of hour 1",
-        ),
+        ("*/7 1 * * *", "at minutes 0, 7, 14, 21, 28, 35, 42, 49 and 56 of hour 1"),
         ("0 * * * *", "at minute 0 of every hour"),
         ("5 * * * * *", "at second 5 of every minute"),
         ("* 5 * * * *", "every second of minute 5 of every hour"),
         ("0 */2 * * *", "at minute 0 of every 2nd hour"),
-        (
-            "*/15 9-17 * * MON-FRI",
-            "every 15 minutes of hours 9 to 17, on Monday to Friday",
-        ),
+        ("*/15 9-17 * * MON-FRI", "every 15 minutes of hours 9 to 17, on Monday to Friday"),
         ("30 2 * * *", "at 02:30, every day"),
         ("15 30 2 * * *", "at 02:30:15, every day"),
         ("0 9,17 * * *", "at 09:00 and 17:00, every day"),
         ("0 0 1,15 * *", "at 00:00, on days 1 and 15 of the month"),
-        (
-            "0 0 13 * 5",
-            "at 00:00, on day 13 of the month, only if it is a Friday",
-        ),
+        ("0 0 13 * 5", "at 00:00, on day 13 of the month, only if it is a Friday"),
         ("0 0 L * *", "at 00:00, on the last day of the month"),
-        (
-            "0 0 L-1 * *",
-            "at 00:00, on the day before the last day of the month",
-        ),
-        (
-            "0 0 L-3 * *",
-            "at 00:00, on the day 3 days before the last day of the month",
-        ),
-        (
-            "0 0 LW * *",
-            "at 00:00, on the last workday (Monday to Friday) of the month",
-        ),
+        ("0 0 L-1 * *", "at 00:00, on the day before the last day of the month"),
+        ("0 0 L-3 * *", "at 00:00, on the day 3 days before the last day of the month"),
+        ("0 0 LW * *", "at 00:00, on the last workday (Monday to Friday) of the month"),
         (
             "0 0 L-3W * *",
             "at 00:00, on the workday (Monday to Friday) nearest to the day 3 days before the last day of the month",
@@ -369,18 +317,9 @@ fn describes_every_kind() {
     }
     for (text, note) in [
         ("30 2 * * *", "once a day, also when the clocks change"),
-        (
-            "30 2 1 * *",
-            "once on such a day, also when the clocks change",
-        ),
-        (
-            "0,30 2 * * *",
-            "each of these times once, also when the clocks change",
-        ),
-        (
-            "30 * * * *",
-            "also in the repeated hour when the clocks go back",
-        ),
+        ("30 2 1 * *", "once on such a day, also when the clocks change"),
+        ("0,30 2 * * *", "each of these times once, also when the clocks change"),
+        ("30 * * * *", "also in the repeated hour when the clocks go back"),
     ] {
         assert_eq!(cron(text).clock_change_note(), note, "{text}");
     }
