@@ -34,7 +34,8 @@ fn smoke() {
 fn the_same_seed_is_the_same_story() {
     for seed in 0..6 {
         let (first, second) = (world::run(seed, true), world::run(seed, true));
-        let differs = first.trace.lines.iter().zip(&second.trace.lines).find(|(one, other)| one != other);
+        let differs =
+            first.trace.lines.iter().zip(&second.trace.lines).find(|(one, other)| one != other);
         assert_eq!(differs, None, "seed {seed}");
         assert_eq!(first.trace.hash, second.trace.hash, "seed {seed}");
         assert_ne!(first.trace.hash, world::run(seed + 1, true).trace.hash, "seed {seed}");

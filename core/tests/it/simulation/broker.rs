@@ -10,8 +10,8 @@ use punctual::clock::add;
 use punctual::jiff::Timestamp;
 use punctual::model::MessageId;
 use punctual::transport::{
-    AcknowledgeMode, Acknowledge, AttemptCount, Capabilities, Consumer, Delay, Delivery, Ordering, Outgoing,
-    Receipt, Subscription,
+    Acknowledge, AcknowledgeMode, AttemptCount, Capabilities, Consumer, Delay, Delivery, Ordering,
+    Outgoing, Receipt, Subscription,
 };
 use punctual::{Clock, Error, Message, Result, Transport};
 use tokio::sync::Notify;
@@ -41,7 +41,12 @@ struct Letter {
 
 impl Broker {
     pub(crate) fn new(shared: Arc<Shared>) -> Arc<Self> {
-        Arc::new(Self { shared, letters: Mutex::default(), next: Mutex::new(0), arrived: Notify::new() })
+        Arc::new(Self {
+            shared,
+            letters: Mutex::default(),
+            next: Mutex::new(0),
+            arrived: Notify::new(),
+        })
     }
 
     pub(crate) fn holds(&self, id: MessageId) -> bool {
@@ -54,9 +59,11 @@ impl Broker {
 
     fn put(&self, outgoing: &Outgoing) {
         let late = self.shared.strikes(Fault::DeliveryLate);
-        let wait = if late { self.shared.draw(|random| random.seconds(1, 600)) } else { Duration::ZERO };
+        let wait =
+            if late { self.shared.draw(|random| random.seconds(1, 600)) } else { Duration::ZERO };
         let visible_at = add(self.shared.now(), wait);
-        let letter = Letter { message: outgoing.message.clone(), attempt: outgoing.attempt, visible_at };
+        let letter =
+            Letter { message: outgoing.message.clone(), attempt: outgoing.attempt, visible_at };
         let mut next = lock(&self.next);
         *next += 1;
         lock(&self.letters).insert(*next, letter);
@@ -67,7 +74,9 @@ impl Broker {
     fn take(&self, topic: &str, limit: usize) -> Vec<(u64, Letter)> {
         let now = self.shared.now();
         let mut letters = lock(&self.letters);
-        let visible = letters.iter().filter(|(_, letter)| letter.visible_at <= now && letter.message.topic.as_str() == topic);
+        let visible = letters.iter().filter(|(_, letter)| {
+            letter.visible_at <= now && letter.message.topic.as_str() == topic
+        });
         let mut numbers: Vec<u64> = visible.map(|(number, _)| *number).collect();
         if numbers.len() > 1 && self.shared.strikes(Fault::DeliveryReordered) {
             let turn = self.shared.draw(|random| random.between(1, numbers.len() as u64 - 1));
@@ -77,7 +86,8 @@ impl Broker {
         let mut taken = Vec::new();
         for number in numbers {
             if let Some(letter) = letters.get_mut(&number) {
-                letter.visible_at = if self.shared.calm { Timestamp::MAX } else { add(now, VISIBILITY) };
+                letter.visible_at =
+                    if self.shared.calm { Timestamp::MAX } else { add(now, VISIBILITY) };
                 taken.push((number, letter.clone()));
             }
         }
@@ -127,9 +137,14 @@ impl Transport for BrokerLink {
         }
         for outgoing in &batch {
             if !outgoing.delay.is_zero() {
-                shared.ledger().broken("no transport is asked for a delay it did not declare", format!("{outgoing:?}"));
+                shared.ledger().broken(
+                    "no transport is asked for a delay it did not declare",
+                    format!("{outgoing:?}"),
+                );
             }
-            shared.note(|| format!("broker takes {} attempt {}", outgoing.message.id, outgoing.attempt));
+            shared.note(|| {
+                format!("broker takes {} attempt {}", outgoing.message.id, outgoing.attempt)
+            });
             shared.ledger().carried(outgoing.message.id);
             self.broker.put(outgoing);
             if shared.strikes(Fault::DeliveryDuplicated) {
@@ -162,7 +177,10 @@ impl Consumer for Inbox {
             let taken = self.broker.take(&self.topic, limit);
             if !taken.is_empty() {
                 self.broker.shared.stir();
-                return Ok(taken.into_iter().map(|(number, letter)| self.delivery(number, &letter)).collect());
+                return Ok(taken
+                    .into_iter()
+                    .map(|(number, letter)| self.delivery(number, &letter))
+                    .collect());
             }
             tokio::select! {
                 biased;
@@ -179,7 +197,12 @@ impl Consumer for Inbox {
 
 impl Inbox {
     fn delivery(&self, number: u64, letter: &Letter) -> Delivery {
-        let ticket = Ticket { number, broker: self.broker.clone(), machine: self.machine.clone(), settled: false };
+        let ticket = Ticket {
+            number,
+            broker: self.broker.clone(),
+            machine: self.machine.clone(),
+            settled: false,
+        };
         Delivery {
             message: letter.message.clone(),
             attempt: letter.attempt + 1,
@@ -207,10 +230,9 @@ impl Acknowledge for Ticket {
         if shared.strikes(Fault::AckLost) {
             shared.note(|| format!("broker loses the ack of delivery {}", self.number));
             self.broker.show(self.number, add(shared.now(), Duration::from_secs(30)));
-            return shared.draw(|random| match random.percent(50) {
-                true => Ok(()),
-                false => Err(Error::unavailable("the simulated acknowledgement was lost")),
-            });
+            let told = shared.draw(|random| random.percent(50));
+            let lost = || Error::unavailable("the simulated acknowledgement was lost");
+            return if told { Ok(()) } else { Err(lost()) };
         }
         lock(&self.broker.letters).remove(&self.number);
         Ok(())
@@ -221,7 +243,10 @@ impl Acknowledge for Ticket {
         self.settled = true;
         let shared = &self.broker.shared;
         if !delay.is_zero() {
-            shared.ledger().broken("no transport is asked for a delay it did not declare", format!("{delay:?}"));
+            shared.ledger().broken(
+                "no transport is asked for a delay it did not declare",
+                format!("{delay:?}"),
+            );
         }
         self.broker.show(self.number, shared.now());
         Ok(())

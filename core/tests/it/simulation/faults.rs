@@ -107,12 +107,18 @@ impl Faults {
             }
         }
         rates[Fault::Interleaved as usize] = random.between(0, 6_000);
-        Self { rates, counts: [const { AtomicU64::new(0) }; Fault::ALL.len()], stopped: AtomicBool::new(false) }
+        Self {
+            rates,
+            counts: [const { AtomicU64::new(0) }; Fault::ALL.len()],
+            stopped: AtomicBool::new(false),
+        }
     }
 
     /// Whether anything but the interleaving of calls may go wrong in this seed.
     pub(crate) fn is_calm(&self) -> bool {
-        Fault::ALL.iter().all(|fault| *fault == Fault::Interleaved || self.rates[*fault as usize] == 0)
+        Fault::ALL
+            .iter()
+            .all(|fault| *fault == Fault::Interleaved || self.rates[*fault as usize] == 0)
     }
 
     /// Whether a fault happens at this opportunity; counted when it does.

@@ -2,18 +2,17 @@
 //! answers and dies with the process. A call takes effect in one step; in that step the ledger is
 //! told what was asked and what was answered.
 
+mod reading;
+
 use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use punctual::inspect::{Bucket, Counts, ExecutionFilter, JobFilter, MessageFilter, Page, Paged};
 use punctual::jiff::Timestamp;
-use punctual::model::{
-    Execution, ExecutionId, JobName, JobRecord, LeaseRef, MessageId, MessageRecord, ProcessId, Steer,
-};
+use punctual::model::{JobName, JobRecord, LeaseRef, MessageId, ProcessId, Steer};
 use punctual::storage::{
-    BrokerRecord, Claim, Claimed, Command, Commanded, Declared, DueJob, Enqueued, Entry, Extended, Fired,
-    Firing, Line, Prune, Pruned, Reclaim, Settled, Settlement, Steered, Wakeup,
+    BrokerRecord, Claim, Claimed, Command, Commanded, Declared, DueJob, Enqueued, Entry, Extended,
+    Fired, Firing, Line, Prune, Pruned, Reclaim, Settled, Settlement, Steered, Wakeup,
 };
 use punctual::{Error, Inspect, MemoryStorage, Result, Storage};
 
@@ -44,13 +43,18 @@ impl FaultyStorage {
         self.machine.pass().await;
         self.shared.stir();
         if self.shared.count_call() > CALLS_MAX {
-            self.shared.ledger().broken("nobody spins", format!("{} asks for {call} again and again", self.machine.name));
+            self.shared.ledger().broken(
+                "nobody spins",
+                format!("{} asks for {call} again and again", self.machine.name),
+            );
             std::future::pending::<()>().await;
         }
         self.loiter(call).await;
         if self.shared.in_outage() || self.shared.strikes(Fault::CallRefused) {
             self.shared.note(|| format!("{} {call} refused", self.machine.name));
-            return Err(Error::unavailable("the simulated storage did not take the call").during(call));
+            return Err(
+                Error::unavailable("the simulated storage did not take the call").during(call)
+            );
         }
         if self.shared.strikes(Fault::CrashBefore) {
             self.crash(call, "before").await;
@@ -133,19 +137,29 @@ impl Storage for FaultyStorage {
         let claimed = self.inner.claim(claim.clone(), now).await?;
         let ids: Vec<_> = claimed.iter().map(|one| one.message.id).collect();
         if !ids.is_empty() {
-            self.shared.note(|| format!("{} claim {} at {now} {ids:?}", self.machine.name, claim.queue));
+            self.shared
+                .note(|| format!("{} claim {} at {now} {ids:?}", self.machine.name, claim.queue));
         }
-        self.tell(&ids, |ledger| ledger.claimed(&self.machine, &claim, now, &claimed)).await?;
+        self.tell(&ids, |ledger| {
+            ledger.claimed(&self.machine, &claim, now, &claimed);
+        })
+        .await?;
         self.back("claim").await?;
         Ok(claimed)
     }
 
-    async fn extend(&self, leases: &[LeaseRef], until: Timestamp, now: Timestamp) -> Result<Vec<Extended>> {
+    async fn extend(
+        &self,
+        leases: &[LeaseRef],
+        until: Timestamp,
+        now: Timestamp,
+    ) -> Result<Vec<Extended>> {
         self.there("extend").await?;
         let answers = self.inner.extend(leases, until, now).await?;
         let ids: Vec<_> = leases.iter().map(|lease| lease.message).collect();
         if !ids.is_empty() {
-            self.shared.note(|| format!("{} extend {leases:?} to {until} {answers:?}", self.machine.name));
+            self.shared
+                .note(|| format!("{} extend {leases:?} to {until} {answers:?}", self.machine.name));
         }
         self.tell(&ids, |ledger| ledger.extended(leases, until, &answers)).await?;
         self.back("extend").await?;
@@ -180,8 +194,10 @@ impl Storage for FaultyStorage {
         let answer = self.inner.command(command.clone(), now).await?;
         self.shared.note(|| format!("{} {command:?} {answer:?}", self.machine.name));
         let touched: Vec<_> = match &command {
-            Command::Cancel(id) | Command::Delete(id) => vec![*id],
-            Command::Redrive { id, .. } | Command::Reschedule { id, .. } => vec![*id],
+            Command::Cancel(id)
+            | Command::Delete(id)
+            | Command::Redrive { id, .. }
+            | Command::Reschedule { id, .. } => vec![*id],
             Command::CancelKey { .. } => Vec::new(),
         };
         self.tell(&touched, |ledger| ledger.commanded(&command, now, answer)).await?;
@@ -189,12 +205,20 @@ impl Storage for FaultyStorage {
         Ok(answer)
     }
 
-    async fn declare(&self, record: JobRecord, seen: Option<u64>, now: Timestamp) -> Result<Declared> {
+    async fn declare(
+        &self,
+        record: JobRecord,
+        seen: Option<u64>,
+        now: Timestamp,
+    ) -> Result<Declared> {
         self.there("declare").await?;
         let answer = self.inner.declare(record.clone(), seen, now).await?;
         self.shared.note(|| {
             let (name, cursor, release) = (&record.job.name, record.cursor, record.release);
-            format!("{} declare {name} at {now} cursor {cursor:?} release {release} {answer:?}", self.machine.name)
+            format!(
+                "{} declare {name} at {now} cursor {cursor:?} release {release} {answer:?}",
+                self.machine.name
+            )
         });
         self.shared.ledger().declared(&record, seen, now, answer);
         self.back("declare").await?;
@@ -215,7 +239,9 @@ impl Storage for FaultyStorage {
         self.there("fire").await?;
         let answers = self.inner.fire(firings.clone(), now).await?;
         let stored = firings.iter().zip(&answers).filter(|(_, answer)| **answer == Fired::Fired);
-        let ids: Vec<_> = stored.flat_map(|(firing, _)| firing.messages.iter().map(|message| message.id)).collect();
+        let ids: Vec<_> = stored
+            .flat_map(|(firing, _)| firing.messages.iter().map(|message| message.id))
+            .collect();
         for (firing, answer) in firings.iter().zip(&answers) {
             self.shared.note(|| {
                 let (name, cursor) = (&firing.job, firing.after.cursor);
@@ -229,7 +255,13 @@ impl Storage for FaultyStorage {
             let threshold_default = self.threshold_default;
             self.tell(&ids, |ledger| {
                 for (firing, answer) in firings.iter().zip(&answers) {
-                    ledger.fired(&FiredJob { process, firing, answer: *answer, now, threshold_default });
+                    ledger.fired(&FiredJob {
+                        process,
+                        firing,
+                        answer: *answer,
+                        now,
+                        threshold_default,
+                    });
                 }
             })
             .await?;
@@ -238,7 +270,13 @@ impl Storage for FaultyStorage {
         Ok(answers)
     }
 
-    async fn steer(&self, job: &JobName, steer: Steer, seen: u64, now: Timestamp) -> Result<Steered> {
+    async fn steer(
+        &self,
+        job: &JobName,
+        steer: Steer,
+        seen: u64,
+        now: Timestamp,
+    ) -> Result<Steered> {
         self.there("steer").await?;
         let answer = self.inner.steer(job, steer.clone(), seen, now).await?;
         self.shared.note(|| format!("{} steer {job} {steer:?} at {now}", self.machine.name));
@@ -297,57 +335,5 @@ impl Storage for FaultyStorage {
         let stepped = (self.machine.skew() - skew).abs();
         self.machine.widen(i64::try_from((slow + stepped).as_nanos()).unwrap_or(i64::MAX));
         Ok(told)
-    }
-}
-
-#[async_trait]
-impl Inspect for FaultyStorage {
-    async fn messages(&self, filter: MessageFilter, page: Page<MessageId>) -> Result<Paged<MessageRecord, MessageId>> {
-        self.there("messages").await?;
-        let rows = self.inner.messages(filter, page).await?;
-        self.back("messages").await?;
-        Ok(rows)
-    }
-
-    async fn message(&self, id: MessageId) -> Result<Option<MessageRecord>> {
-        self.there("message").await?;
-        let row = self.inner.message(id).await?;
-        self.back("message").await?;
-        Ok(row)
-    }
-
-    async fn executions(&self, filter: ExecutionFilter, page: Page<ExecutionId>) -> Result<Paged<Execution, ExecutionId>> {
-        self.there("executions").await?;
-        let rows = self.inner.executions(filter, page).await?;
-        self.back("executions").await?;
-        Ok(rows)
-    }
-
-    async fn jobs(&self, filter: JobFilter) -> Result<Vec<JobRecord>> {
-        self.there("jobs").await?;
-        let rows = self.inner.jobs(filter).await?;
-        self.back("jobs").await?;
-        Ok(rows)
-    }
-
-    async fn job(&self, name: &JobName) -> Result<Option<JobRecord>> {
-        self.there("job").await?;
-        let row = self.inner.job(name).await?;
-        self.back("job").await?;
-        Ok(row)
-    }
-
-    async fn counts(&self, now: Timestamp) -> Result<Counts> {
-        self.there("counts").await?;
-        let counts = self.inner.counts(now).await?;
-        self.back("counts").await?;
-        Ok(counts)
-    }
-
-    async fn throughput(&self, since: Timestamp, bucket: Duration) -> Result<Vec<Bucket>> {
-        self.there("throughput").await?;
-        let buckets = self.inner.throughput(since, bucket).await?;
-        self.back("throughput").await?;
-        Ok(buckets)
     }
 }

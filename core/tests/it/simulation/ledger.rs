@@ -2,11 +2,14 @@
 //! took effect is written down here in the same instant, by the contract and not by looking; then the
 //! records the call touched are compared. The first thing that does not fit ends the seed.
 
+mod claims;
 mod commands;
+mod declarations;
+mod enqueue;
 mod jobs;
 mod runs;
 mod upkeep;
-mod work;
+mod verdicts;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -14,12 +17,13 @@ use std::sync::Arc;
 use punctual::ManualClock;
 use punctual::jiff::Timestamp;
 use punctual::model::{
-    ExecutionId, JobName, JobRecord, Key, Message, MessageId, MessageRecord, ProcessId, State, Terms,
+    ExecutionId, JobName, JobRecord, Key, Message, MessageId, MessageRecord, ProcessId, State,
+    Terms,
 };
 
 pub(crate) use self::jobs::FiredJob;
-pub(crate) use self::runs::Said;
 use self::runs::Run;
+pub(crate) use self::runs::Said;
 
 /// What must be true.
 pub(crate) struct Ledger {
@@ -117,7 +121,12 @@ impl Ledger {
     }
 
     /// Notes that a rule was broken unless it holds.
-    pub(crate) fn must(&mut self, holds: bool, invariant: &'static str, detail: impl FnOnce() -> String) {
+    pub(crate) fn must(
+        &mut self,
+        holds: bool,
+        invariant: &'static str,
+        detail: impl FnOnce() -> String,
+    ) {
         self.tally.checks += 1;
         if !holds {
             self.broken(invariant, detail());
@@ -136,7 +145,8 @@ impl Ledger {
     /// Compares all there is: the number in every state.
     pub(crate) fn compare_counts(&mut self, counted: &punctual::inspect::Counts) {
         for state in State::ALL {
-            let expected = self.messages.values().filter(|record| record.state == state).count() as u64;
+            let expected =
+                self.messages.values().filter(|record| record.state == state).count() as u64;
             let found = counted.total(state);
             self.must(found == expected, "no accepted message disappears", || {
                 format!("{found} messages are {}, expected {expected}", state.as_str())

@@ -69,7 +69,8 @@ impl Scene {
     pub(crate) fn draw(random: &mut Random) -> Self {
         let (zone, change) = *random.pick(&CHANGES);
         let change: Timestamp = change.parse().expect("an instant");
-        let before = SignedDuration::from_millis(i64::try_from(random.below(7_200_000)).unwrap_or(0));
+        let before =
+            SignedDuration::from_millis(i64::try_from(random.below(7_200_000)).unwrap_or(0));
         Self { start: change - before, zone }
     }
 }
@@ -139,8 +140,10 @@ pub(crate) fn draw_releases(scene: &Scene, random: &mut Random) -> Vec<Vec<JobPl
                 next.remove(usize::try_from(index).unwrap_or(0));
             }
             // What a release took away comes back as it was.
-            2 => next = releases[0].clone(),
-            _ => next = next.iter().map(|plan| plan.changed(scene, random)).collect(),
+            2 => next.clone_from(&releases[0]),
+            _ => {
+                next = next.iter().map(|plan| plan.changed(scene, random)).collect();
+            }
         }
         releases.push(next);
     }
@@ -168,12 +171,15 @@ fn draw_retry(random: &mut Random, retries_max: u64) -> Retry {
 
 fn draw_when(scene: &Scene, random: &mut Random) -> When {
     match random.below(10) {
-        0 => When::Once(scene.start + SignedDuration::from_secs(i64::try_from(random.between(60, 7_200)).unwrap_or(60))),
+        0 => When::Once(
+            scene.start
+                + SignedDuration::from_secs(i64::try_from(random.between(60, 7_200)).unwrap_or(60)),
+        ),
         1..=3 => When::Every(random.seconds(30, 1_200)),
         4 => When::Every(Duration::from_secs(60)),
         _ => {
             let zone = if random.percent(75) { scene.zone } else { random.pick(&CHANGES).0 };
-            When::Cron(*random.pick::<&str>(&CRONS), zone)
+            When::Cron(random.pick::<&str>(&CRONS), zone)
         }
     }
 }
@@ -200,7 +206,9 @@ fn draw_overlap(random: &mut Random) -> Overlap {
         0 | 1 => Overlap::Skip,
         2 => Overlap::QueueOne,
         3 => Overlap::Allow { parallel_max: None },
-        4 => Overlap::Allow { parallel_max: Some(u32::try_from(random.between(1, 3)).unwrap_or(1)) },
+        4 => {
+            Overlap::Allow { parallel_max: Some(u32::try_from(random.between(1, 3)).unwrap_or(1)) }
+        }
         _ => Overlap::CancelRunning,
     }
 }

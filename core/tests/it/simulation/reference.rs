@@ -4,12 +4,12 @@
 
 use std::time::Duration;
 
-use punctual::Overlap;
 use punctual::clock::between;
 use punctual::jiff::{SignedDuration, Timestamp};
 use punctual::model::{JobRecord, Retirement, SkipReason};
 use punctual::policy::MisfirePolicy;
 use punctual::schedule::Schedule;
+use punctual::{Misfire, Overlap};
 
 /// What a scheduler knew when it decided.
 pub(crate) struct Known<'a> {
@@ -83,12 +83,18 @@ fn resumed(record: &JobRecord, all: &[Timestamp], now: Timestamp) -> Fate {
     let all = if once { &[] } else { all };
     let skipped = match (all.first(), all.last()) {
         (Some(first), Some(last)) => {
-            vec![SkippedOne { first: *first, last: *last, count: all.len() as u64, reason: SkipReason::Paused }]
+            vec![SkippedOne {
+                first: *first,
+                last: *last,
+                count: all.len() as u64,
+                reason: SkipReason::Paused,
+            }]
         }
         _ => Vec::new(),
     };
     let last_nominal = all.last().copied().or(record.last_nominal);
-    let finished = record.retired == Some(Retirement::Finished) || (cursor.is_none() && record.retired.is_none());
+    let finished = record.retired == Some(Retirement::Finished)
+        || (cursor.is_none() && record.retired.is_none());
     Fate { skipped, cursor, last_nominal, runs, finished, ..Fate::default() }
 }
 
@@ -105,34 +111,37 @@ fn fired(known: &Known<'_>, all: &[Timestamp]) -> Fate {
     let once = schedule.as_once().is_some();
     let missed: Vec<_> = all.iter().copied().filter(|at| !once && late(at) > threshold).collect();
     let in_time = &all[missed.len()..];
-    let too_old = missed.iter().filter(|at| job.misfire.window.is_some_and(|window| late(at) > window)).count();
+    let too_old = missed
+        .iter()
+        .filter(|at| job.misfire.window.is_some_and(|window| late(at) > window))
+        .count();
     let (old, missed) = missed.split_at(too_old);
 
     let policy = job.misfire.policy_in_force();
-    let most = usize::try_from(job.misfire.catch_up_max).unwrap_or(usize::MAX);
-    let (made_up, dropped): (Vec<Timestamp>, &[Timestamp]) = match policy {
-        MisfirePolicy::FireNow => (missed.first().copied().into_iter().collect(), &[]),
-        MisfirePolicy::FireOnce => (missed.last().copied().into_iter().collect(), &[]),
-        MisfirePolicy::FireAll => {
-            let (dropped, kept) = missed.split_at(missed.len().saturating_sub(most));
-            (kept.to_vec(), dropped)
-        }
-        MisfirePolicy::SkipToNext => (Vec::new(), missed),
+    let (made_up, dropped) = made_up(&job.misfire, missed);
+    let reason = if policy == MisfirePolicy::FireAll {
+        SkipReason::CatchUpLimit
+    } else {
+        SkipReason::Misfire
     };
-    let reason = if policy == MisfirePolicy::FireAll { SkipReason::CatchUpLimit } else { SkipReason::Misfire };
-    let mut fate = Fate { last_nominal: all.last().copied().or(record.last_nominal), ..Fate::default() };
+    let mut fate =
+        Fate { last_nominal: all.last().copied().or(record.last_nominal), ..Fate::default() };
     fate.skipped.extend(folded(old, SkipReason::Window));
     fate.skipped.extend(folded(dropped, reason));
     let mut candidates: Vec<FiredOne> = (0..)
         .zip(made_up)
-        .map(|(index, nominal)| FiredOne { nominal, missed: Some((policy, missed.len() as u64, index)) })
+        .map(|(index, nominal)| FiredOne {
+            nominal: *nominal,
+            missed: Some((policy, missed.len() as u64, index)),
+        })
         .collect();
     if policy == MisfirePolicy::FireNow && schedule.is_interval() && !candidates.is_empty() {
         let anew = schedule.reanchored(*now);
         fate.cursor = anew.next(*now);
         fate.schedule = (anew != *schedule).then_some(anew);
     } else {
-        candidates.extend(in_time.iter().map(|nominal| FiredOne { nominal: *nominal, missed: None }));
+        candidates
+            .extend(in_time.iter().map(|nominal| FiredOne { nominal: *nominal, missed: None }));
         fate.cursor = schedule.next(*now);
     }
     overlap(&mut fate, job.overlap, *alive, candidates);
@@ -140,15 +149,33 @@ fn fired(known: &Known<'_>, all: &[Timestamp]) -> Fate {
     fate
 }
 
+/// Which missed occurrences run, and which are dropped; those that are neither stand behind a run.
+fn made_up<'a>(misfire: &Misfire, missed: &'a [Timestamp]) -> (&'a [Timestamp], &'a [Timestamp]) {
+    let count = missed.len();
+    match misfire.policy_in_force() {
+        MisfirePolicy::FireNow => (&missed[..count.min(1)], &[]),
+        MisfirePolicy::FireOnce => (&missed[count.saturating_sub(1)..], &[]),
+        MisfirePolicy::FireAll => {
+            let most = usize::try_from(misfire.catch_up_max).unwrap_or(usize::MAX);
+            let (dropped, kept) = missed.split_at(count.saturating_sub(most));
+            (kept, dropped)
+        }
+        MisfirePolicy::SkipToNext => (&[], missed),
+    }
+}
+
 /// What is alive decides who may run; what a promise was made for always does.
 fn overlap(fate: &mut Fate, overlap: Overlap, alive: u32, candidates: Vec<FiredOne>) {
-    let promised = |one: &FiredOne| one.missed.is_some_and(|(policy, _, _)| policy == MisfirePolicy::FireAll);
+    let promised =
+        |one: &FiredOne| one.missed.is_some_and(|(policy, _, _)| policy == MisfirePolicy::FireAll);
     let (mut fire, mut others): (Vec<_>, Vec<_>) = candidates.into_iter().partition(promised);
     let busy = usize::try_from(alive).unwrap_or(usize::MAX).saturating_add(fire.len());
     let limit = match overlap {
         Overlap::Skip => Some(1),
         Overlap::QueueOne => Some(2),
-        Overlap::Allow { parallel_max } => parallel_max.map(|most| usize::try_from(most).unwrap_or(usize::MAX)),
+        Overlap::Allow { parallel_max } => {
+            parallel_max.map(|most| usize::try_from(most).unwrap_or(usize::MAX))
+        }
         Overlap::CancelRunning => None,
     };
     if overlap == Overlap::CancelRunning {
@@ -159,14 +186,20 @@ fn overlap(fate: &mut Fate, overlap: Overlap, alive: u32, candidates: Vec<FiredO
         fire.extend(others.drain(..room));
     }
     for FiredOne { nominal, .. } in others {
-        fate.skipped.push(SkippedOne { first: nominal, last: nominal, count: 1, reason: SkipReason::Overlap });
+        fate.skipped.push(SkippedOne {
+            first: nominal,
+            last: nominal,
+            count: 1,
+            reason: SkipReason::Overlap,
+        });
     }
     fate.fired = fire;
 }
 
 /// The number of runs a schedule may have, and its end.
 fn bound(fate: &mut Fate, record: &JobRecord) {
-    let left = record.job.schedule.runs_max().map_or(u64::MAX, |most| most.saturating_sub(record.runs));
+    let left =
+        record.job.schedule.runs_max().map_or(u64::MAX, |most| most.saturating_sub(record.runs));
     fate.fired.truncate(usize::try_from(left).unwrap_or(usize::MAX));
     let count = fate.fired.len() as u64;
     fate.runs = record.runs + count;

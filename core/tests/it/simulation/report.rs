@@ -86,7 +86,9 @@ impl Summary {
 
 /// A failed seed: which rule, how, what came before, and how to see it again.
 pub(crate) fn describe(outcome: &Outcome) -> String {
-    let Some(violation) = &outcome.violation else { return format!("seed {} holds", outcome.seed) };
+    let Some(violation) = &outcome.violation else {
+        return format!("seed {} holds", outcome.seed);
+    };
     let lines = &outcome.trace.lines;
     let tail = lines[lines.len().saturating_sub(TAIL)..].join("\n");
     let (seed, steps) = (outcome.seed, outcome.steps);
@@ -117,12 +119,31 @@ impl fmt::Display for Summary {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { seeds, steps, tally, .. } = self;
         let hours = self.virtual_time.as_hours();
-        writeln!(f, "{seeds} seeds, {steps} steps, {hours} hours of virtual time in {:?}", self.wall_time)?;
-        writeln!(f, "{} messages, {} carried by the broker, {} handler runs", tally.messages, tally.carried, tally.runs)?;
-        writeln!(f, "{} rescues, {} settlements refused as stale", tally.rescues, tally.stale_settlements)?;
+        writeln!(
+            f,
+            "{seeds} seeds, {steps} steps, {hours} hours of virtual time in {:?}",
+            self.wall_time
+        )?;
+        writeln!(
+            f,
+            "{} messages, {} carried by the broker, {} handler runs",
+            tally.messages, tally.carried, tally.runs
+        )?;
+        writeln!(
+            f,
+            "{} rescues, {} settlements refused as stale",
+            tally.rescues, tally.stale_settlements
+        )?;
         let Tally { firings, occurrences, misfires, skips, .. } = tally;
-        writeln!(f, "{firings} firings about {occurrences} occurrences compared: {misfires} misfires run, {skips} skipped")?;
-        writeln!(f, "{} declarations stored, {} commands, {} checks", tally.declarations, tally.commands, tally.checks)?;
+        writeln!(
+            f,
+            "{firings} firings about {occurrences} occurrences compared: {misfires} misfires run, {skips} skipped"
+        )?;
+        writeln!(
+            f,
+            "{} declarations stored, {} commands, {} checks",
+            tally.declarations, tally.commands, tally.checks
+        )?;
         for (invariant, seeds) in &self.broken {
             let first: Vec<_> = seeds.iter().take(8).collect();
             writeln!(f, "{} seeds break \"{invariant}\", such as {first:?}", seeds.len())?;

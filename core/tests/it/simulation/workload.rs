@@ -4,10 +4,10 @@
 
 use std::sync::Arc;
 
-use punctual::clock::add;
-use punctual::client::PauseRequest;
-use punctual::model::MessageId;
 use punctual::Punctual;
+use punctual::client::PauseRequest;
+use punctual::clock::add;
+use punctual::model::MessageId;
 
 use super::handlers::{CARRIED, WORK};
 use super::machine::Machine;
@@ -79,7 +79,9 @@ impl User {
     fn publish_all(&self, random: &mut Random) {
         let publisher = self.punctual.publisher();
         let count = random.between(1, 6);
-        let batch = (0..count).map(|_| publisher.publish(WORK, &random.next()).after(random.seconds(0, 300))).collect();
+        let batch = (0..count)
+            .map(|_| publisher.publish(WORK, &random.next()).after(random.seconds(0, 300)))
+            .collect();
         let machine = self.machine.clone();
         tokio::spawn(async move {
             for published in publisher.publish_all(batch).await.unwrap_or_default() {
@@ -112,7 +114,8 @@ impl User {
             tokio::spawn(async move { jobs.cancel(WORK, key).await });
             return;
         }
-        let mut once = jobs.once(WORK).after(random.seconds(1, 1_800)).key(key).payload(&random.next());
+        let mut once =
+            jobs.once(WORK).after(random.seconds(1, 1_800)).key(key).payload(&random.next());
         if random.percent(40) {
             once = once.replace();
         }
@@ -144,8 +147,10 @@ impl User {
         if jobs.is_empty() {
             return;
         }
-        let (admin, job, kind) = (self.punctual.admin(), random.pick(jobs).clone(), random.below(10));
-        let until = random.percent(60).then(|| add(self.machine.shared.now(), random.seconds(30, 1_800)));
+        let (admin, job, kind) =
+            (self.punctual.admin(), random.pick(jobs).clone(), random.below(10));
+        let until =
+            random.percent(60).then(|| add(self.machine.shared.now(), random.seconds(30, 1_800)));
         let ignore_overlap = random.percent(20);
         tokio::spawn(async move {
             match kind {

@@ -134,7 +134,9 @@ impl World {
             self.check().await;
             self.steps += 1;
             if self.steps > STEPS_MAX {
-                self.shared.ledger().broken("the world comes to rest", format!("{} steps", self.steps));
+                self.shared
+                    .ledger()
+                    .broken("the world comes to rest", format!("{} steps", self.steps));
             }
             if self.is_over() {
                 return;
@@ -142,7 +144,11 @@ impl World {
             self.bury();
             let now = self.shared.now();
             let event = self.agenda.keys().next().map(|(at, _)| *at);
-            let next = [event, self.shared.clock.next_wake(), Some(end)].into_iter().flatten().min().unwrap_or(end);
+            let next = [event, self.shared.clock.next_wake(), Some(end)]
+                .into_iter()
+                .flatten()
+                .min()
+                .unwrap_or(end);
             if now >= end {
                 return;
             }
@@ -165,7 +171,9 @@ impl World {
             quiet = if activity == seen { quiet + 1 } else { 0 };
             seen = activity;
         }
-        self.shared.ledger().must(turns < TURNS_MAX, "the world comes to rest", || format!("not at {}", self.shared.now()));
+        self.shared.ledger().must(turns < TURNS_MAX, "the world comes to rest", || {
+            format!("not at {}", self.shared.now())
+        });
     }
 
     /// Everything that is due on the agenda.
@@ -196,7 +204,11 @@ impl World {
 
     /// Processes that are there and not on their way out.
     fn users(&self) -> Vec<User> {
-        self.slots.iter().filter(|slot| !slot.leaving).filter_map(|slot| slot.user.clone()).collect()
+        self.slots
+            .iter()
+            .filter(|slot| !slot.leaving)
+            .filter_map(|slot| slot.user.clone())
+            .collect()
     }
 
     /// Forgets processes that died; somebody will start them again.
@@ -208,7 +220,9 @@ impl World {
                 slot.leaving = false;
                 let wait = self.shared.draw(|random| random.seconds(1, 120));
                 self.plan(wait, Happening::Start(index));
-            } else if slot.leaving && slot.user.as_ref().is_some_and(|user| user.machine.has_stopped()) {
+            } else if slot.leaving
+                && slot.user.as_ref().is_some_and(|user| user.machine.has_stopped())
+            {
                 slot.user = None;
                 slot.leaving = false;
                 let wait = self.shared.draw(|random| random.seconds(1, 300));
@@ -262,7 +276,7 @@ impl World {
             .handler_with(WORK, (*terms).clone(), on(machine))
             .handler_with(CARRIED, (*terms).clone(), on(machine))
             .subscribe(BROKER, CARRIED, "all")
-            .queue("default", shared.draw(|random| random.below(4)) as usize + 1)
+            .queue("default", shared.draw(|random| *random.pick(&[1, 2, 3, 4])))
             .queue("bulk", 1)
             .options(|options| shared.draw(|random| draw_options(options, threshold, random)));
         for plan in &self.releases[release] {
@@ -286,7 +300,8 @@ impl World {
         let storage = &self.shared.storage;
         let mut page = Page::first(1_000);
         loop {
-            let rows = storage.messages(MessageFilter::default(), page).await.expect("memory answers");
+            let rows =
+                storage.messages(MessageFilter::default(), page).await.expect("memory answers");
             let mut ledger = self.shared.ledger();
             for record in &rows.rows {
                 ledger.compare(record.message.id, Some(record));
@@ -296,7 +311,9 @@ impl World {
             page = Page::after(next, 1_000);
         }
         let vanished = self.shared.ledger().vanished();
-        self.shared.ledger().must(vanished.is_empty(), "no accepted message disappears", || format!("{vanished:?}"));
+        self.shared.ledger().must(vanished.is_empty(), "no accepted message disappears", || {
+            format!("{vanished:?}")
+        });
     }
 
     fn outcome(&self, start: Timestamp) -> Outcome {

@@ -16,9 +16,12 @@ impl Ledger {
             Command::CancelKey { topic, key } => {
                 let about = |record: &&MessageRecord| {
                     let message = &record.message;
-                    record.state == State::Pending && message.topic == *topic && message.key.as_ref() == Some(key)
+                    record.state == State::Pending
+                        && message.topic == *topic
+                        && message.key.as_ref() == Some(key)
                 };
-                let ids: Vec<_> = self.messages.values().filter(about).map(|record| record.message.id).collect();
+                let ids: Vec<_> =
+                    self.messages.values().filter(about).map(|record| record.message.id).collect();
                 for id in &ids {
                     self.cancel(*id, now);
                 }
@@ -50,7 +53,9 @@ impl Ledger {
     }
 
     pub(super) fn cancel(&mut self, id: MessageId, now: Timestamp) -> Commanded {
-        let Some(record) = self.messages.get_mut(&id) else { return Commanded::Unknown };
+        let Some(record) = self.messages.get_mut(&id) else {
+            return Commanded::Unknown;
+        };
         match record.state {
             State::Running => {
                 record.cancel_requested = true;
@@ -68,7 +73,9 @@ impl Ledger {
     }
 
     fn redrive(&mut self, id: MessageId, due_at: Timestamp) -> Commanded {
-        let Some(record) = self.messages.get(&id) else { return Commanded::Unknown };
+        let Some(record) = self.messages.get(&id) else {
+            return Commanded::Unknown;
+        };
         let (state, message) = (record.state, record.message.clone());
         let twin = message.dedupe.as_ref().and_then(|key| self.alive_keys.get(key));
         if state.is_alive() || twin.is_some() {

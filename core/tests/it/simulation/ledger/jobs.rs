@@ -1,20 +1,20 @@
-//! Jobs: every firing that was stored is compared with the reference model, every other write with
-//! what it may change. Together they leave no way for an occurrence to be lost, doubled or made up.
+//! Firings: every one that was stored is compared with the reference model. Together with what other
+//! writes to a job may change, that leaves no way for an occurrence to be lost, doubled or made up.
 
 use std::sync::Arc;
 use std::time::Duration;
 
+use punctual::Overlap;
 use punctual::clock::{add, between};
 use punctual::jiff::Timestamp;
 use punctual::model::{
-    Ending, Execution, JobName, JobRecord, Message, Occurrence, ProcessId, Retirement, Source, Steer,
+    Ending, Execution, JobRecord, Message, Occurrence, ProcessId, Retirement, Source,
 };
-use punctual::Overlap;
-use punctual::policy::{MisfirePolicy, effective};
-use punctual::storage::{Declared, DueJob, Fired, Firing, Steered};
+use punctual::policy::MisfirePolicy;
+use punctual::storage::{DueJob, Fired, Firing};
 
 use super::Ledger;
-use crate::simulation::reference::{Fate, FiredOne, Known, SkippedOne, after_all, decide};
+use crate::simulation::reference::{Fate, FiredOne, Known, SkippedOne, decide};
 
 /// A firing that was tried.
 pub(crate) struct FiredJob<'a> {
@@ -30,9 +30,15 @@ impl Ledger {
         for DueJob { record, alive } in due {
             let name = record.job.name.clone();
             let expected = u32::try_from(self.alive_of(&name).len()).unwrap_or(u32::MAX);
-            self.must(*alive == expected, "alive runs are counted right", || format!("{name}: {alive}, expected {expected}"));
+            self.must(*alive == expected, "alive runs are counted right", || {
+                format!("{name}: {alive}, expected {expected}")
+            });
             let due_at = record.due_at();
-            self.must(due_at.is_some_and(|due_at| due_at <= now), "only due jobs are looked at", || format!("{name}: {due_at:?}"));
+            self.must(
+                due_at.is_some_and(|due_at| due_at <= now),
+                "only due jobs are looked at",
+                || format!("{name}: {due_at:?}"),
+            );
             self.seen_alive.insert((process, name), *alive);
         }
     }
@@ -57,7 +63,8 @@ impl Ledger {
         if expected != Fired::Fired {
             return;
         }
-        let manual = fired.firing.messages.first().is_some_and(|message| message.source == Source::Manual);
+        let manual =
+            fired.firing.messages.first().is_some_and(|message| message.source == Source::Manual);
         if manual {
             self.triggered(&before, fired.firing);
         } else {
@@ -76,9 +83,14 @@ impl Ledger {
         }
         for message in &firing.messages {
             if message.source == Source::Scheduled {
-                let nominal = message.occurrence.as_ref().map_or(message.due_at, |occurrence| occurrence.nominal);
+                let nominal = message
+                    .occurrence
+                    .as_ref()
+                    .map_or(message.due_at, |occurrence| occurrence.nominal);
                 let first = self.fired.insert((firing.job.clone(), nominal));
-                self.must(first, "one message for each occurrence, ever", || format!("{} at {nominal}", firing.job));
+                self.must(first, "one message for each occurrence, ever", || {
+                    format!("{} at {nominal}", firing.job)
+                });
             }
             let twin = message.dedupe.as_ref().is_some_and(|key| self.alive_keys.contains_key(key));
             if !twin {
@@ -91,8 +103,14 @@ impl Ledger {
 
     /// A trigger leaves the schedule alone.
     fn triggered(&mut self, before: &JobRecord, firing: &Firing) {
-        let same = JobRecord { version: before.version, updated_at: before.updated_at, ..(*firing.after).clone() };
-        self.must(same == *before, "a trigger does not move the schedule", || format!("{}", firing.job));
+        let same = JobRecord {
+            version: before.version,
+            updated_at: before.updated_at,
+            ..(*firing.after).clone()
+        };
+        self.must(same == *before, "a trigger does not move the schedule", || {
+            format!("{}", firing.job)
+        });
     }
 
     /// A scheduler decided: compare with the reference model.
@@ -103,8 +121,11 @@ impl Ledger {
         let (paused, retired) = (before.paused.is_some(), before.retired.is_some());
         let none = firing.messages.is_empty();
         self.must(paused || !retired, "a retired job fires nothing", || format!("{name}"));
-        self.must(none || !paused, "a paused job fires nothing", || format!("{name} at {now}: {:?}", before.paused));
-        let known = Known { record: before, alive, threshold_default: fired.threshold_default, now: *now };
+        self.must(none || !paused, "a paused job fires nothing", || {
+            format!("{name} at {now}: {:?}", before.paused)
+        });
+        let known =
+            Known { record: before, alive, threshold_default: fired.threshold_default, now: *now };
         let (expected, about) = decide(&known);
         let found = found(before, firing);
         self.must(found == expected, "every occurrence has the fate its policy says", || {
@@ -115,11 +136,15 @@ impl Ledger {
             self.made(before, message, *now);
         }
         self.admitted(before, firing);
-        let back = matches!((before.cursor, firing.after.cursor), (Some(old), Some(new)) if new < old);
-        self.must(!back, "a cursor never moves back by itself", || format!("{name} from {:?} to {:?}", before.cursor, firing.after.cursor));
+        let back =
+            matches!((before.cursor, firing.after.cursor), (Some(old), Some(new)) if new < old);
+        self.must(!back, "a cursor never moves back by itself", || {
+            format!("{name} from {:?} to {:?}", before.cursor, firing.after.cursor)
+        });
         self.tally.firings += 1;
         self.tally.occurrences += about as u64;
-        self.tally.misfires += expected.fired.iter().filter(|one| one.missed.is_some()).count() as u64;
+        self.tally.misfires +=
+            expected.fired.iter().filter(|one| one.missed.is_some()).count() as u64;
         self.tally.skips += expected.skipped.iter().map(|one| one.count).sum::<u64>();
     }
 
@@ -128,11 +153,14 @@ impl Ledger {
         let most = match before.job.overlap {
             Overlap::Skip => 1,
             Overlap::QueueOne => 2,
-            Overlap::Allow { parallel_max: Some(most) } => usize::try_from(most).unwrap_or(usize::MAX),
+            Overlap::Allow { parallel_max: Some(most) } => {
+                usize::try_from(most).unwrap_or(usize::MAX)
+            }
             Overlap::Allow { parallel_max: None } | Overlap::CancelRunning => return,
         };
         let promised = |message: &Arc<Message>| {
-            let facts = message.occurrence.as_ref().and_then(|occurrence| occurrence.misfire.as_ref());
+            let facts =
+                message.occurrence.as_ref().and_then(|occurrence| occurrence.misfire.as_ref());
             facts.is_some_and(|facts| facts.policy == MisfirePolicy::FireAll)
         };
         let alive = self.alive_of(&firing.job).len() + firing.messages.len();
@@ -156,94 +184,26 @@ impl Ledger {
             let delay_ms = u64::try_from(between(nominal, now).as_millis()).unwrap_or(u64::MAX);
             (facts.misfired_from, facts.detected_at, facts.delay_ms) == (nominal, now, delay_ms)
         });
-        let fits = message.due_at == due_at && named && told && message.terms.as_ref() == Some(&job.terms);
-        self.must(fits, "a run is due when its occurrence is, or at once", || format!("{message:?}"));
-    }
-
-    /// A declaration was stored, or was not.
-    pub(crate) fn declared(&mut self, record: &JobRecord, seen: Option<u64>, now: Timestamp, answer: Declared) {
-        let name = record.job.name.clone();
-        let Some(before) = self.jobs.get(&name).cloned() else {
-            self.must(answer == Declared::Created, "a declaration answers by its contract", || format!("{name}: {answer:?}"));
-            let cursor = record.job.schedule.next(now);
-            self.must(record.cursor == cursor, "a new job starts at its next occurrence", || format!("{name}: {:?}", record.cursor));
-            self.jobs.insert(name, JobRecord { version: 1, updated_at: now, ..record.clone() });
-            self.tally.declarations += 1;
-            return;
-        };
-        let after = JobRecord {
-            created_at: before.created_at,
-            updated_at: before.updated_at,
-            version: before.version,
-            ..record.clone()
-        };
-        let expected = if after == before {
-            Declared::Unchanged
-        } else if seen != Some(before.version) {
-            Declared::Raced
-        } else {
-            Declared::Changed
-        };
-        self.must(answer == expected, "a declaration answers by its contract", || format!("{name}: {answer:?}, expected {expected:?}"));
-        if expected == Declared::Changed {
-            self.redeclared(&before, &after, now);
-            self.jobs.insert(name, JobRecord { version: before.version + 1, updated_at: now, ..after });
-            self.tally.declarations += 1;
-        }
-    }
-
-    /// What a declaration may change.
-    fn redeclared(&mut self, before: &JobRecord, after: &JobRecord, now: Timestamp) {
-        let name = &before.job.name;
-        self.must(after.release >= before.release, "an older release changes nothing", || {
-            format!("{name}: {} after {}", after.release, before.release)
+        let fits =
+            message.due_at == due_at && named && told && message.terms.as_ref() == Some(&job.terms);
+        self.must(fits, "a run is due when its occurrence is, or at once", || {
+            format!("{message:?}")
         });
-        self.must(after.paused == before.paused && after.overrides == before.overrides, "a deploy leaves the operator's word alone", || {
-            format!("{name}")
-        });
-        let layers = |record: &JobRecord| effective(&record.declared, record.configured.as_ref(), &record.overrides).schedule;
-        let kept = layers(before) == layers(after);
-        let over = after.job.schedule.runs_max().is_some_and(|most| after.runs >= most);
-        let next = after_all(after, now).filter(|_| !over);
-        let (cursor, retired) = match (after.retired, before.retired) {
-            (Some(Retirement::Removed), _) => (None, after.retired),
-            (_, None | Some(Retirement::Finished)) if kept => (before.cursor, before.retired),
-            _ => (next, next.is_none().then_some(Retirement::Finished)),
-        };
-        self.must((after.cursor, after.retired) == (cursor, retired), "the cursor moves only when the schedule does", || {
-            format!("{name}: {:?} {:?}, expected {cursor:?} {retired:?}", after.cursor, after.retired)
-        });
-    }
-
-    /// An operator changed a job, or did not.
-    pub(crate) fn steered(&mut self, name: &JobName, steer: &Steer, seen: u64, answer: &Steered) {
-        let before = self.jobs.get(name).cloned();
-        match (answer, before) {
-            (Steered::Unknown, None) => {}
-            (Steered::Raced, Some(before)) if before.version != seen => {}
-            (Steered::Applied(record), Some(before)) if before.version == seen => {
-                self.tally.commands += 1;
-                if let Steer::Resume { cursor: Some(cursor) } = steer {
-                    let decided = before.last_nominal.is_some_and(|last| *cursor <= last);
-                    self.must(!decided, "a resume never goes back to what was decided", || format!("{name}: {cursor}"));
-                }
-                self.jobs.insert(name.clone(), (**record).clone());
-            }
-            (answer, before) => {
-                let version = before.map(|record| record.version);
-                self.broken("a steer stands on the version it has seen", format!("{name}: {answer:?}, seen {seen} of {version:?}"));
-            }
-        }
     }
 }
 
 /// What a firing says, in the words of the reference model.
 fn found(before: &JobRecord, firing: &Firing) -> Fate {
     let after = &firing.after;
-    let fired = firing.messages.iter().filter_map(|message| message.occurrence.as_ref()).map(|occurrence| FiredOne {
-        nominal: occurrence.nominal,
-        missed: occurrence.misfire.as_ref().map(|facts| (facts.policy, facts.missed_count, facts.index)),
-    });
+    let fired = firing.messages.iter().filter_map(|message| message.occurrence.as_ref()).map(
+        |occurrence| FiredOne {
+            nominal: occurrence.nominal,
+            missed: occurrence
+                .misfire
+                .as_ref()
+                .map(|facts| (facts.policy, facts.missed_count, facts.index)),
+        },
+    );
     Fate {
         fired: fired.collect(),
         skipped: firing.skipped.iter().filter_map(skipped).collect(),
@@ -258,11 +218,15 @@ fn found(before: &JobRecord, firing: &Firing) -> Fate {
 
 /// A skipped execution; the number and the range of a folded one are in its note.
 fn skipped(execution: &Execution) -> Option<SkippedOne> {
-    let Ending::Skipped(reason) = execution.ending else { return None };
+    let Ending::Skipped(reason) = execution.ending else {
+        return None;
+    };
     let last = execution.nominal?;
     let folded = execution.note.as_deref().and_then(|note| {
         let words: Vec<&str> = note.split(' ').collect();
-        let [count, "occurrences", "from", first, "to", end] = words.as_slice() else { return None };
+        let [count, "occurrences", "from", first, "to", end] = words.as_slice() else {
+            return None;
+        };
         let first: Timestamp = first.parse().ok()?;
         (end.parse().ok() == Some(last)).then_some((first, count.parse().ok()?))
     });

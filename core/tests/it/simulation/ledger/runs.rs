@@ -37,8 +37,11 @@ impl Ledger {
             format!("{id} on {}", machine.name)
         });
         if !carried {
-            let claims = machine.process.get().and_then(|process| self.claims.get_mut(&(id, *process)));
-            let place = claims.as_ref().and_then(|claims| claims.iter().position(|claimed| *claimed == attempt));
+            let claims =
+                machine.process.get().and_then(|process| self.claims.get_mut(&(id, *process)));
+            let place = claims
+                .as_ref()
+                .and_then(|claims| claims.iter().position(|claimed| *claimed == attempt));
             if let (Some(claims), Some(place)) = (claims, place) {
                 claims.remove(place);
             }
@@ -57,30 +60,39 @@ impl Ledger {
         let (count, calm) = (beside.len(), self.calm);
         // An operator may send again what the broker still carries.
         let alone = carried && self.redriven.contains(&id);
-        self.must(!calm || alone || count == 1, "without faults a message never runs twice at once", || {
-            format!("{id} runs {count} times at {started_at}")
-        });
+        self.must(
+            !calm || alone || count == 1,
+            "without faults a message never runs twice at once",
+            || format!("{id} runs {count} times at {started_at}"),
+        );
     }
 
     /// A broker counts nothing: the engine carries the attempts spent.
     fn delivered(&mut self, context: &Context) {
         let (id, attempt, most) = (context.message_id(), context.attempt(), context.attempts_max());
-        self.must(most.is_none_or(|most| attempt <= most.max(1)), "attempts never exceed the maximum", || {
-            format!("{id} is at attempt {attempt} of {most:?}")
-        });
-        let free = self.terms.get(context.topic().as_str()).is_some_and(|terms| terms.snoozes_max > 0);
+        self.must(
+            most.is_none_or(|most| attempt <= most.max(1)),
+            "attempts never exceed the maximum",
+            || format!("{id} is at attempt {attempt} of {most:?}"),
+        );
+        let free =
+            self.terms.get(context.topic().as_str()).is_some_and(|terms| terms.snoozes_max > 0);
         let spent = |run: &&Run| run.message == id && !(free && run.said == Some(Said::Snooze));
         let spent = self.runs.values().filter(spent).count();
         // An operator who sends it again starts a count of its own.
         let plain = self.calm && !self.redriven.contains(&id);
-        self.must(!plain || usize::try_from(attempt) == Ok(spent + 1), "every attempt is counted", || {
-            format!("{id} is at attempt {attempt} after {spent} were spent")
-        });
+        self.must(
+            !plain || usize::try_from(attempt) == Ok(spent + 1),
+            "every attempt is counted",
+            || format!("{id} is at attempt {attempt} after {spent} were spent"),
+        );
     }
 
     /// A handler ends, or is dropped.
     pub(crate) fn ended(&mut self, execution: ExecutionId, said: Option<Said>) {
-        let Some(run) = self.runs.get_mut(&execution) else { return };
+        let Some(run) = self.runs.get_mut(&execution) else {
+            return;
+        };
         run.said = said;
         let (message, started_at) = (run.message, run.started_at);
         if let Some(beside) = self.running.get_mut(&message) {
@@ -121,7 +133,9 @@ impl Ledger {
 
     /// A publish was answered with success.
     pub(crate) fn accept(&mut self, id: MessageId) {
-        let known = self.messages.contains_key(&id) || self.gone.contains(&id) || self.carried.contains_key(&id);
+        let known = self.messages.contains_key(&id)
+            || self.gone.contains(&id)
+            || self.carried.contains_key(&id);
         self.must(known, "what was accepted is stored", || format!("{id}"));
         self.accepted.insert(id);
     }
@@ -133,14 +147,17 @@ impl Ledger {
 
     /// How often each message was done whose executions are all kept.
     pub(crate) fn done(&self) -> Vec<(MessageId, u64)> {
-        let kept = |(id, _): &(&MessageId, &u64)| !self.history_pruned && self.messages.contains_key(*id);
+        let kept =
+            |(id, _): &(&MessageId, &u64)| !self.history_pruned && self.messages.contains_key(*id);
         self.done.iter().filter(kept).map(|(id, count)| (*id, *count)).collect()
     }
 
     /// Accepted messages that are nowhere any more.
     pub(crate) fn vanished(&self) -> Vec<MessageId> {
         let nowhere = |id: &&MessageId| {
-            !self.messages.contains_key(*id) && !self.gone.contains(*id) && !self.carried.contains_key(*id)
+            !self.messages.contains_key(*id)
+                && !self.gone.contains(*id)
+                && !self.carried.contains_key(*id)
         };
         self.accepted.iter().filter(nowhere).copied().collect()
     }

@@ -27,7 +27,9 @@ impl World {
             self.black_out();
             return;
         }
-        let Some((index, user)) = self.pick() else { return };
+        let Some((index, user)) = self.pick() else {
+            return;
+        };
         if shared.strikes(Fault::Frozen) {
             let length = shared.draw(|random| random.seconds(61, 600));
             shared.note(|| format!("{} stands still for {length:?}", user.machine.name));
@@ -105,8 +107,12 @@ pub(super) fn leave(user: User) {
         let most = SignedDuration::try_from(SHUTDOWN_MAX).unwrap_or_default() + machine.excuse();
         let abandoned = stopped.abandoned;
         let mut ledger = shared.ledger();
-        ledger.must(excused || took <= most, "shutdown ends within its deadline", || format!("{} took {took:?}", machine.name));
-        ledger.must(!peace || abandoned == 0, "a shutdown at peace abandons nothing", || machine.name.clone());
+        ledger.must(excused || took <= most, "shutdown ends within its deadline", || {
+            format!("{} took {took:?}", machine.name)
+        });
+        ledger.must(!peace || abandoned == 0, "a shutdown at peace abandons nothing", || {
+            machine.name.clone()
+        });
         drop(ledger);
         // Kept until here, so that its services live as long as the shutdown wants them to.
         drop(Arc::clone(&punctual));

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use punctual::Inspect;
 use punctual::client::PauseRequest;
-use punctual::inspect::{ExecutionFilter, Page};
+use punctual::inspect::{ExecutionFilter, JobFilter, Page};
 use punctual::model::{Ending, JobPhase, MessageId, State};
 
 use super::disrupt::{SHUTDOWN_MAX, leave};
@@ -46,14 +46,18 @@ impl World {
         }
         self.go_on_for(SHUTDOWN_MAX + Duration::from_secs(60)).await;
         let left = users.iter().filter(|user| !user.machine.has_stopped()).count();
-        self.shared.ledger().must(left == 0, "shutdown ends within its deadline", || format!("{left} are still there"));
+        self.shared.ledger().must(left == 0, "shutdown ends within its deadline", || {
+            format!("{left} are still there")
+        });
     }
 
     /// No schedule stands still: at rest nothing that is due is undecided.
     async fn check_schedules(&self) {
         let now = self.shared.now();
-        for record in self.shared.storage.jobs(Default::default()).await.expect("memory answers") {
-            let stuck = record.phase() == JobPhase::Active && record.cursor.is_none_or(|cursor| cursor <= now);
+        for record in self.shared.storage.jobs(JobFilter::default()).await.expect("memory answers")
+        {
+            let stuck = record.phase() == JobPhase::Active
+                && record.cursor.is_none_or(|cursor| cursor <= now);
             self.shared.ledger().must(!stuck, "no schedule stands still", || {
                 format!("{} has its cursor at {:?}", record.job.name, record.cursor)
             });
@@ -61,11 +65,17 @@ impl World {
     }
 
     async fn pause_all(&mut self) {
-        let Some(user) = self.users().first().cloned() else { return };
+        let Some(user) = self.users().first().cloned() else {
+            return;
+        };
         let admin = user.punctual.admin();
         tokio::spawn(async move {
             for record in admin.jobs().await.unwrap_or_default() {
-                let request = PauseRequest { by: "world".to_owned(), reason: "the end".to_owned(), until: None };
+                let request = PauseRequest {
+                    by: "world".to_owned(),
+                    reason: "the end".to_owned(),
+                    until: None,
+                };
                 let _ = admin.pause(record.job.name.as_str(), request).await;
             }
         });
@@ -80,8 +90,15 @@ impl World {
             let late = record.state == State::Pending && record.due_at <= now;
             record.state == State::Running || (late && !ledger.must_wait(record))
         };
-        let left: Vec<_> = ledger.messages.values().filter(unfinished).map(|record| (record.message.id, record.state, record.due_at)).collect();
-        ledger.must(left.is_empty(), "every accepted message comes to its end", || format!("{left:?}"));
+        let left: Vec<_> = ledger
+            .messages
+            .values()
+            .filter(unfinished)
+            .map(|record| (record.message.id, record.state, record.due_at))
+            .collect();
+        ledger.must(left.is_empty(), "every accepted message comes to its end", || {
+            format!("{left:?}")
+        });
         let lost: Vec<MessageId> = ledger
             .carried
             .iter()
@@ -91,7 +108,9 @@ impl World {
             .collect();
         ledger.must(lost.is_empty(), "no carried message disappears", || format!("{lost:?}"));
         let carried = self.broker.len();
-        ledger.must(carried == 0, "every delivery is settled", || format!("{carried} are left in the broker"));
+        ledger.must(carried == 0, "every delivery is settled", || {
+            format!("{carried} are left in the broker")
+        });
     }
 
     /// Everything that was done is in the history, once for each time.
@@ -100,8 +119,11 @@ impl World {
         let mut page = Page::first(1_000);
         let filter = ExecutionFilter { endings: vec!["succeeded"], ..ExecutionFilter::default() };
         loop {
-            let rows = self.shared.storage.executions(filter.clone(), page).await.expect("memory answers");
-            for execution in rows.rows.iter().filter(|execution| execution.ending == Ending::Succeeded) {
+            let rows =
+                self.shared.storage.executions(filter.clone(), page).await.expect("memory answers");
+            for execution in
+                rows.rows.iter().filter(|execution| execution.ending == Ending::Succeeded)
+            {
                 if let Some(id) = execution.message {
                     *succeeded.entry(id).or_default() += 1;
                 }
@@ -112,7 +134,9 @@ impl World {
         let mut ledger = self.shared.ledger();
         for (id, done) in ledger.done() {
             let found = succeeded.get(&id).copied().unwrap_or(0);
-            ledger.must(found == done, "what is done is in the history once", || format!("{id}: {found} times, expected {done}"));
+            ledger.must(found == done, "what is done is in the history once", || {
+                format!("{id}: {found} times, expected {done}")
+            });
         }
     }
 }

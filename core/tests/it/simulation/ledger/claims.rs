@@ -1,0 +1,143 @@
+//! Claim and extend, as the contract says them.
+
+use punctual::jiff::Timestamp;
+use punctual::model::{Lease, LeaseRef, MessageId, MessageRecord, Queue, Source, State};
+use punctual::storage::{Claim, Claimed, Extended};
+
+use super::Ledger;
+use crate::simulation::machine::Machine;
+
+impl Ledger {
+    pub(crate) fn claimed(
+        &mut self,
+        machine: &Machine,
+        claim: &Claim,
+        now: Timestamp,
+        claimed: &[Claimed],
+    ) {
+        self.must(claimed.len() <= claim.limit, "claim keeps its limit", || format!("{claim:?}"));
+        let order =
+            |one: &Claimed| (std::cmp::Reverse(one.message.priority), one.due_at, one.message.id);
+        self.must(claimed.is_sorted_by_key(order), "claim keeps its order", || {
+            format!("{claimed:?}")
+        });
+        for one in claimed {
+            self.claimed_one(machine, claim, now, one);
+        }
+        let due =
+            |record: &&MessageRecord| is_due(record, &claim.queue, now) && !self.must_wait(record);
+        let left = self.messages.values().find(due).map(|record| record.message.id);
+        let full = claimed.len() == claim.limit;
+        self.must(full || left.is_none(), "what is due is handed out", || {
+            format!("{left:?} is due at {now}")
+        });
+    }
+
+    fn claimed_one(&mut self, machine: &Machine, claim: &Claim, now: Timestamp, one: &Claimed) {
+        let id = one.message.id;
+        let Some(record) = self.messages.get(&id).cloned() else {
+            return self.broken("claim hands out what is stored", format!("{id} is unknown"));
+        };
+        self.free(&record, claim);
+        self.ripe(machine, &record, now);
+        self.token(id, one.lease);
+        let as_asked = one.lease.owner == claim.owner && one.lease.until == claim.until;
+        self.must(as_asked, "a lease is as asked for", || format!("{id}: {:?}", one.lease));
+        let attempt = record.attempt + 1;
+        self.must(one.attempt == attempt, "a claim counts one attempt", || {
+            format!("{id}: {} after {}", one.attempt, record.attempt)
+        });
+        let relayed = record.message.queue.as_str().starts_with("~relay/");
+        let most = self.terms_of(&record.message).retry.attempts_max;
+        let allowed = relayed || most.is_none_or(|most| attempt <= most.max(1));
+        self.must(allowed, "attempts never exceed the maximum", || {
+            format!("{id} is at attempt {attempt} of {most:?}")
+        });
+        let claims = self.claims.entry((id, claim.owner)).or_default();
+        claims.push(attempt);
+        let (state, lease) = (State::Running, Some(one.lease));
+        let running = MessageRecord { state, attempt, lease, ..record };
+        self.messages.insert(id, running);
+    }
+
+    /// Nobody else has it, and nobody of its job comes first.
+    fn free(&mut self, record: &MessageRecord, claim: &Claim) {
+        let id = record.message.id;
+        let expected = (State::Pending, &claim.queue);
+        let free = (record.state, &record.message.queue) == expected;
+        self.must(free, "never two current leases on one message", || {
+            let state = record.state.as_str();
+            let (queue, lease) = (&claim.queue, record.lease);
+            format!("{id} was claimed from {queue} while {state} as {lease:?}")
+        });
+        let waits = self.must_wait(record);
+        self.must(!waits, "nothing is claimed before its turn", || {
+            format!("{id} of {:?}", record.message.occurrence)
+        });
+    }
+
+    /// It is due, by the time its process knows and nearly by the true one.
+    fn ripe(&mut self, machine: &Machine, record: &MessageRecord, now: Timestamp) {
+        let (id, due_at) = (record.message.id, record.due_at);
+        self.must(due_at <= now, "nothing is claimed before its due time", || {
+            format!("{id} is due at {due_at} and was claimed at {now}")
+        });
+        let early = due_at.duration_since(self.clock.now());
+        let excuse = machine.excuse();
+        self.must(early <= excuse, "nothing starts earlier than clocks can err", || {
+            let name = &machine.name;
+            format!("{id} on {name} is {early:?} early, its clock may err by {excuse:?}")
+        });
+    }
+
+    /// Whether it is not its turn: another run of its job, or a pause, comes first.
+    pub(crate) fn must_wait(&self, record: &MessageRecord) -> bool {
+        let message = &record.message;
+        let Some(occurrence) = &message.occurrence else {
+            return false;
+        };
+        let beside = |other: &MessageRecord| {
+            let job = other.message.occurrence.as_ref().map(|other| &other.job);
+            other.state == State::Running && job == Some(&occurrence.job)
+        };
+        let paused = || self.jobs.get(&occurrence.job).is_some_and(|job| job.paused.is_some());
+        (message.source == Source::Scheduled && paused())
+            || (message.exclusive && self.messages.values().any(beside))
+    }
+
+    /// Every lease has a token greater than all before.
+    pub(super) fn token(&mut self, id: MessageId, lease: Lease) {
+        let last = self.last_token;
+        self.must(lease.token > last, "tokens only grow", || {
+            format!("{id}: {} after {last}", lease.token)
+        });
+        self.last_token = lease.token;
+    }
+
+    pub(crate) fn extended(&mut self, leases: &[LeaseRef], until: Timestamp, answers: &[Extended]) {
+        for (lease, answer) in leases.iter().zip(answers) {
+            let current = self.is_current(*lease);
+            let expected = match self.messages.get_mut(&lease.message) {
+                Some(record) if current => {
+                    record.lease = record.lease.map(|lease| Lease { until, ..lease });
+                    if record.cancel_requested { Extended::CancelRequested } else { Extended::Held }
+                }
+                _ => Extended::Lost,
+            };
+            self.must(*answer == expected, "only a current lease is extended", || {
+                format!("{lease:?} was answered {answer:?}, expected {expected:?}")
+            });
+        }
+    }
+
+    pub(super) fn is_current(&self, lease: LeaseRef) -> bool {
+        let record = self.messages.get(&lease.message);
+        record.is_some_and(|record| {
+            record.state == State::Running && record.lease_ref() == Some(lease)
+        })
+    }
+}
+
+fn is_due(record: &MessageRecord, queue: &Queue, now: Timestamp) -> bool {
+    record.state == State::Pending && record.message.queue == *queue && record.due_at <= now
+}

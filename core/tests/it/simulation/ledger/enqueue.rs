@@ -1,0 +1,51 @@
+//! Enqueue, as the contract says it.
+
+use std::sync::Arc;
+
+use punctual::model::{Message, MessageId, State};
+use punctual::storage::{Enqueued, Entry};
+
+use super::Ledger;
+
+impl Ledger {
+    pub(crate) fn enqueued(&mut self, entries: &[Entry], answers: &[Enqueued]) {
+        for (entry, answer) in entries.iter().zip(answers) {
+            let expected = self.enqueue(entry);
+            self.must(*answer == expected, "enqueue answers by its contract", || {
+                format!("{} was answered {answer:?}, expected {expected:?}", entry.message.id)
+            });
+        }
+    }
+
+    fn enqueue(&mut self, entry: &Entry) -> Enqueued {
+        let id = entry.message.id;
+        if let Some(known) = self.messages.get(&id) {
+            let finished = matches!(known.state, State::Done | State::Cancelled);
+            let sent = Message { source: known.message.source, ..(*entry.message).clone() };
+            if !finished || *known.message == sent {
+                return Enqueued::Duplicate(id);
+            }
+        }
+        let twin = entry.message.dedupe.as_ref().and_then(|key| self.alive_keys.get(key)).copied();
+        let answer = match twin {
+            Some(twin) if entry.replace && self.state_of(twin) == Some(State::Pending) => {
+                let retry = self.carried.contains_key(&id);
+                self.must(!retry, "a retry that is held replaces no other message", || {
+                    format!("{id} replaces {twin}")
+                });
+                self.release_key(&Arc::clone(&self.messages[&twin].message));
+                self.messages.remove(&twin);
+                self.gone.insert(twin);
+                Enqueued::Replaced(twin)
+            }
+            Some(twin) => return Enqueued::Duplicate(twin),
+            None => Enqueued::Stored,
+        };
+        self.insert(entry.message.clone());
+        answer
+    }
+
+    pub(crate) fn state_of(&self, id: MessageId) -> Option<State> {
+        self.messages.get(&id).map(|record| record.state)
+    }
+}
