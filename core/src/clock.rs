@@ -20,6 +20,9 @@ pub trait Clock: Send + Sync + fmt::Debug + 'static {
     fn now(&self) -> Timestamp;
 
     /// Waits until an instant has come; returns at once when it has. Cancel-safe.
+    ///
+    /// A clock that is set back meanwhile must not make it wait longer than there was to wait at
+    /// first, so whoever needs the instant itself looks at [`Clock::now`] again.
     async fn sleep_until(&self, instant: Timestamp);
 }
 
@@ -70,8 +73,10 @@ impl Clock for SystemClock {
 
     #[allow(clippy::disallowed_methods)] // the one sleep
     async fn sleep_until(&self, instant: Timestamp) {
+        let begun = tokio::time::Instant::now();
+        let whole = between(self.now(), instant);
         loop {
-            let left = between(self.now(), instant);
+            let left = between(self.now(), instant).min(whole.saturating_sub(begun.elapsed()));
             if left.is_zero() {
                 return;
             }
