@@ -29,9 +29,10 @@ use crate::policy::Verdict;
 pub trait Storage: Send + Sync + 'static {
     /// Stores a batch, all or nothing, in the order given.
     ///
-    /// - An entry whose id is alive or dead, or was finished with the very same content, is answered as
-    ///   a duplicate of itself, so that a call whose answer was lost can be repeated. A finished one
-    ///   that comes back with another due time, as after a relay, is stored anew.
+    /// - An entry whose id is known is answered as a duplicate of itself, so that a call whose answer
+    ///   was lost can be repeated, also when its message is done by then. Only what may come back is
+    ///   stored anew when the one with its id is finished and differs: to a relay's line, from which
+    ///   it had left, and what an operator sent again.
     /// - An entry whose deduplication key is already alive is answered as a duplicate and not
     ///   stored; with [`Entry::replace`] a pending one is replaced instead, a running one is not.
     /// - After `Ok` the batch survives whatever the storage promises to survive.

@@ -54,8 +54,8 @@ pub const MESSAGES_MAX_DEFAULT: usize = 10_000_000;
 /// messages beyond [`MemoryStorage::messages_max`] are refused. Where [`Storage`] leaves room:
 ///
 /// - A message that is done or cancelled can be seen and redriven until it is pruned or falls out.
-/// - Enqueueing the id of such a message again is a duplicate if it is the very same message, and
-///   stores it if it differs: that is a message which left, travelled and came back to be held.
+/// - Enqueueing the id of such a message again is a duplicate, except for a message which left,
+///   travelled and came back to be held, or which an operator sent again.
 /// - A message that was replaced is gone; a deleted one takes its executions with it.
 /// - A redrive is refused while another message with its deduplication key is alive.
 pub struct MemoryStorage {

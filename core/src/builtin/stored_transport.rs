@@ -29,8 +29,6 @@ use crate::transport::{
 pub const GROUP_DEFAULT: &str = "default";
 /// How long a delivery may go without its lease being extended, unless said otherwise.
 pub const LEASE_LENGTH_DEFAULT: Duration = Duration::from_mins(5);
-/// How the lines begin from which a relay sends.
-const RELAY_PREFIX: &str = "~relay/";
 
 /// Carries messages through a storage.
 ///
@@ -110,7 +108,7 @@ impl StoredTransport {
         for group in groups {
             let queue = Queue::of_group(&sent.topic, &group);
             let message = Arc::new(Message { queue, due_at, ..(**sent).clone() });
-            let relayed = sent.queue.as_str().starts_with(RELAY_PREFIX);
+            let relayed = sent.queue.is_relay();
             let copy = Copy { message, group, relayed };
             copies.push(if copies.is_empty() { copy } else { copy.derived() });
         }

@@ -174,6 +174,11 @@ impl Queue {
         Self(Arc::from(format!("{RESERVED}group/{topic}/{group}")))
     }
 
+    /// Whether messages wait here for a relay.
+    pub fn is_relay(&self) -> bool {
+        self.0.strip_prefix(RESERVED).is_some_and(|name| name.starts_with("relay/"))
+    }
+
     /// The name as text.
     pub fn as_str(&self) -> &str {
         &self.0

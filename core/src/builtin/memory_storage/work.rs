@@ -42,9 +42,10 @@ impl Memory {
     /// The message that makes this one a duplicate: itself, or an alive one with its key. A done or
     /// cancelled one that went and came back differently does not.
     pub(super) fn duplicate_of(&self, message: &Message) -> Option<MessageId> {
+        let returns = message.queue.is_relay() || message.source == Source::Redriven;
         let itself = self.records.get(message.id).filter(|stored| {
             let finished = matches!(stored.record.state, State::Done | State::Cancelled);
-            !finished || is_same(&stored.record.message, message)
+            !finished || !returns || is_same(&stored.record.message, message)
         });
         itself.map(|_| message.id).or_else(|| self.names.twin(message))
     }

@@ -8,6 +8,7 @@ use punctual::Punctual;
 use punctual::client::PauseRequest;
 use punctual::clock::add;
 use punctual::model::MessageId;
+use punctual::uuid::Uuid;
 
 use super::handlers::{CARRIED, WORK};
 use super::machine::Machine;
@@ -34,7 +35,8 @@ impl User {
     /// Does one thing.
     pub(crate) fn act(&self, random: &mut Random, targets: &Targets) {
         match random.below(20) {
-            0..=6 => self.publish(random),
+            0..=5 => self.publish(random),
+            6 => self.publish_again(random),
             7 => self.publish_all(random),
             8..=10 => self.publish_carried(random),
             11..=12 => self.once(random),
@@ -72,6 +74,27 @@ impl User {
                 && published.duplicate_of.is_none()
             {
                 machine.shared.ledger().accept(published.id);
+            }
+        });
+    }
+
+    /// Sends a message under an identity of its own, and again under the same when it heard nothing,
+    /// and sometimes although it did.
+    fn publish_again(&self, random: &mut Random) {
+        let id = MessageId::from_uuid(Uuid::from_u64_pair(random.next(), random.next()));
+        let (publisher, machine) = (self.punctual.publisher(), self.machine.clone());
+        let (wait, rest) = (random.seconds(0, 60), random.seconds(1, 120));
+        let anyway = random.percent(30);
+        tokio::spawn(async move {
+            for _ in 0..3 {
+                let sent = publisher.publish(WORK, &0_u64).after(wait).id(id).await;
+                if sent.is_ok() {
+                    machine.shared.ledger().accept(id);
+                    if !anyway {
+                        return;
+                    }
+                }
+                machine.work_for(rest).await;
             }
         });
     }

@@ -47,7 +47,7 @@ impl Ledger {
         self.must(one.attempt == attempt, "a claim counts one attempt", || {
             format!("{id}: {} after {}", one.attempt, record.attempt)
         });
-        let relayed = record.message.queue.as_str().starts_with("~relay/");
+        let relayed = record.message.queue.is_relay();
         let most = self.terms_of(&record.message).retry.attempts_max;
         let allowed = relayed || most.is_none_or(|most| attempt <= most.max(1));
         self.must(allowed, "attempts never exceed the maximum", || {

@@ -20,9 +20,11 @@ impl Ledger {
     fn enqueue(&mut self, entry: &Entry) -> Enqueued {
         let id = entry.message.id;
         if let Some(known) = self.messages.get(&id) {
+            // Only what a relay sent on may come back to its line; sending again is no new message.
             let finished = matches!(known.state, State::Done | State::Cancelled);
+            let relayed = entry.message.queue.is_relay();
             let sent = Message { source: known.message.source, ..(*entry.message).clone() };
-            if !finished || *known.message == sent {
+            if !(finished && relayed && *known.message != sent) {
                 return Enqueued::Duplicate(id);
             }
         }

@@ -63,7 +63,7 @@ impl Ledger {
     fn judge(&mut self, record: &MessageRecord, settlement: &Settlement) {
         let rescued = self.reclaimed_tokens.contains(&settlement.lease.token);
         let terms = self.terms_of(&record.message);
-        let relayed = record.message.queue.as_str().starts_with("~relay/");
+        let relayed = record.message.queue.is_relay();
         let most = terms.retry.attempts_max;
         let exhausted = most.is_some_and(|most| record.attempt >= most);
         let crash_loop =
