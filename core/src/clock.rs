@@ -133,7 +133,11 @@ impl Clock for StorageClock {
 /// Waits for work, but not past an instant; nothing when the instant came first.
 ///
 /// This is the only form of a timeout in Punctual. The work is dropped when time runs out.
-pub async fn within<T>(clock: &dyn Clock, until: Timestamp, work: impl Future<Output = T>) -> Option<T> {
+pub async fn within<T>(
+    clock: &dyn Clock,
+    until: Timestamp,
+    work: impl Future<Output = T>,
+) -> Option<T> {
     tokio::select! {
         biased;
         value = work => Some(value),
