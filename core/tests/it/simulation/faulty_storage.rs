@@ -252,7 +252,7 @@ impl Storage for FaultyStorage {
             });
         }
         if let Some(process) = self.process() {
-            let threshold_default = self.threshold_default;
+            let (threshold_default, excuse) = (self.threshold_default, self.machine.excuse());
             self.tell(&ids, |ledger| {
                 for (firing, answer) in firings.iter().zip(&answers) {
                     ledger.fired(&FiredJob {
@@ -261,6 +261,7 @@ impl Storage for FaultyStorage {
                         answer: *answer,
                         now,
                         threshold_default,
+                        excuse,
                     });
                 }
             })

@@ -11,6 +11,7 @@ use punctual::Clock;
 use punctual::clock::{add, between};
 use punctual::jiff::{SignedDuration, Timestamp};
 use punctual::model::ProcessId;
+use punctual::storage::BEAT_LENGTH;
 use tokio::sync::Notify;
 
 use super::shared::{Shared, lock};
@@ -26,8 +27,10 @@ pub(crate) struct Machine {
     frozen_until: Mutex<Timestamp>,
     skew: AtomicI64,
     skew_changed: Notify,
-    /// The furthest its corrected clock may be from the truth, in nanoseconds.
+    /// The furthest it may act ahead of the truth, in nanoseconds.
     excuse: AtomicI64,
+    /// How far its clock was moved in all, in nanoseconds.
+    wandered: AtomicI64,
 }
 
 impl Machine {
@@ -44,7 +47,9 @@ impl Machine {
             frozen_until,
             skew: AtomicI64::new(nanos),
             skew_changed: Notify::new(),
-            excuse: AtomicI64::new(nanos.abs()),
+            // A process asks for the time before it acts, so a start is no excuse.
+            excuse: AtomicI64::new(0),
+            wandered: AtomicI64::new(nanos.abs()),
         })
     }
 
@@ -78,7 +83,10 @@ impl Machine {
     pub(crate) fn step(&self, by: SignedDuration) {
         let nanos = nanoseconds(by);
         self.skew.fetch_add(nanos, Ordering::Relaxed);
-        self.widen(nanos.abs());
+        self.wandered.fetch_add(nanos.abs(), Ordering::Relaxed);
+        // Further ahead than a beat lasts it notices by itself.
+        let beat = i64::try_from(BEAT_LENGTH.as_nanos()).unwrap_or(i64::MAX);
+        self.widen(nanos.abs().min(beat));
         self.skew_changed.notify_waiters();
     }
 
@@ -86,6 +94,13 @@ impl Machine {
     /// because it was set.
     pub(crate) fn widen(&self, nanos: i64) {
         self.excuse.fetch_add(nanos, Ordering::Relaxed);
+        self.wandered.fetch_add(nanos, Ordering::Relaxed);
+    }
+
+    /// How much longer than agreed it may take: its deadlines are instants, and a clock that is
+    /// corrected on the way moves them.
+    pub(crate) fn wandered(&self) -> SignedDuration {
+        SignedDuration::from_nanos(self.wandered.load(Ordering::Relaxed))
     }
 
     pub(crate) fn skew(&self) -> SignedDuration {

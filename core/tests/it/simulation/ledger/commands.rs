@@ -43,6 +43,7 @@ impl Ledger {
                     self.release_key(&Arc::clone(&self.messages[id].message));
                     self.messages.remove(id);
                     self.gone.insert(*id);
+                    self.done.remove(id);
                     Commanded::Applied(1)
                 }
             },

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use punctual::Overlap;
 use punctual::clock::{add, between};
-use punctual::jiff::Timestamp;
+use punctual::jiff::{SignedDuration, Timestamp};
 use punctual::model::{
     Ending, Execution, JobRecord, Message, Occurrence, ProcessId, Retirement, Source,
 };
@@ -23,6 +23,8 @@ pub(crate) struct FiredJob<'a> {
     pub(crate) answer: Fired,
     pub(crate) now: Timestamp,
     pub(crate) threshold_default: Duration,
+    /// How far the clock of the process may be ahead.
+    pub(crate) excuse: SignedDuration,
 }
 
 impl Ledger {
@@ -119,6 +121,13 @@ impl Ledger {
         let name = &firing.job;
         let alive = self.seen_alive.get(&(fired.process, name.clone())).copied().unwrap_or(0);
         let (paused, retired) = (before.paused.is_some(), before.retired.is_some());
+        // An operator's word is taken at the time his process knows.
+        let early = now.duration_since(self.clock.now());
+        self.must(
+            paused || early <= fired.excuse,
+            "nothing fires earlier than clocks can err",
+            || format!("{name} is fired {early:?} early"),
+        );
         let none = firing.messages.is_empty();
         self.must(paused || !retired, "a retired job fires nothing", || format!("{name}"));
         self.must(none || !paused, "a paused job fires nothing", || {

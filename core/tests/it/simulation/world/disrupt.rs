@@ -103,8 +103,7 @@ pub(super) fn leave(user: User) {
         let took = shared.now().duration_since(begun);
         shared.note(|| format!("{} has shut down after {took:?}: {stopped:?}", machine.name));
         let excused = frozen || machine.was_frozen();
-        // Deadlines are instants: a clock that is corrected on the way moves them by its error.
-        let most = SignedDuration::try_from(SHUTDOWN_MAX).unwrap_or_default() + machine.excuse();
+        let most = SignedDuration::try_from(SHUTDOWN_MAX).unwrap_or_default() + machine.wandered();
         let abandoned = stopped.abandoned;
         let mut ledger = shared.ledger();
         ledger.must(excused || took <= most, "shutdown ends within its deadline", || {
