@@ -22,7 +22,9 @@ use report::{Summary, describe};
 /// How many seeds the default run of the tests takes.
 const SMOKE_SEEDS: u64 = 100;
 
-// spec: U-47
+// Traps 1, 2, 3, 4, 5, 7, 8, 9, 19, 20.
+// spec: H-4, H-6, H-40, H-41, H-42, H-44, H-45, M-11, M-12, M-14, M-15, M-16, M-17, M-20, M-21, M-23
+// spec: U-42, U-45, U-47, T-23, T-26, T-44
 #[test]
 fn smoke() {
     let summary = Summary::of(0, SMOKE_SEEDS);
