@@ -53,6 +53,17 @@ impl Message {
     pub fn original_delay(&self) -> Duration {
         Duration::try_from(self.due_at.duration_since(self.created_at)).unwrap_or(Duration::ZERO)
     }
+
+    /// Whether a message may come back to a storage that has finished with it: one bound for a relay
+    /// travelled and is to be held again, a redriven one was sent again by an operator.
+    pub fn may_return(&self) -> bool {
+        self.queue.is_relay() || self.source == Source::Redriven
+    }
+
+    /// Whether another message is the same sending; a redrive changes the source only.
+    pub fn is_same_sending(&self, other: &Self) -> bool {
+        *self == Self { source: self.source, ..other.clone() }
+    }
 }
 
 /// Which story a message belongs to: the same correlation for all of it, the cause for each step.

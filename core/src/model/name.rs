@@ -151,6 +151,11 @@ impl Key {
     pub(crate) fn composed(text: String) -> Self {
         Self(Arc::from(text))
     }
+
+    /// A key as a storage wrote it; it was checked, or composed, before it was written.
+    pub fn written(text: &str) -> Self {
+        Self(Arc::from(text))
+    }
 }
 
 /// A line in the storage from which messages are claimed.

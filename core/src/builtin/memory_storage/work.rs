@@ -42,10 +42,9 @@ impl Memory {
     /// The message that makes this one a duplicate: itself, or an alive one with its key. A done or
     /// cancelled one that went and came back differently does not.
     pub(super) fn duplicate_of(&self, message: &Message) -> Option<MessageId> {
-        let returns = message.queue.is_relay() || message.source == Source::Redriven;
         let itself = self.records.get(message.id).filter(|stored| {
             let finished = matches!(stored.record.state, State::Done | State::Cancelled);
-            !finished || !returns || is_same(&stored.record.message, message)
+            !finished || !message.may_return() || stored.record.message.is_same_sending(message)
         });
         itself.map(|_| message.id).or_else(|| self.names.twin(message))
     }
@@ -165,7 +164,6 @@ impl Memory {
     }
 }
 
-/// The fence: running, and under this very token.
 /// The job a due message has to wait for, if it has to.
 fn waits_for<'a>(message: &'a Message, turns: &Turns, jobs: &Jobs) -> Option<&'a JobName> {
     let job = &message.occurrence.as_ref()?.job;
@@ -174,6 +172,7 @@ fn waits_for<'a>(message: &'a Message, turns: &Turns, jobs: &Jobs) -> Option<&'a
     waits.then_some(job)
 }
 
+/// The fence: running, and under this very token.
 fn is_current(stored: &Stored, lease: LeaseRef) -> bool {
     stored.record.state == State::Running && stored.record.lease_ref() == Some(lease)
 }
@@ -209,9 +208,4 @@ fn write(record: &mut MessageRecord, verdict: Verdict, now: Timestamp) {
             record.error = error.or(record.error.take());
         }
     }
-}
-
-/// Whether two messages are one sending; a redrive changes the source only.
-fn is_same(kept: &Message, sent: &Message) -> bool {
-    *kept == Message { source: kept.source, ..sent.clone() }
 }
