@@ -115,6 +115,13 @@ pub trait Storage: Send + Sync + 'static {
     /// instant, and answers how many of each went.
     async fn prune(&self, prune: Prune, now: Timestamp) -> Result<Pruned>;
 
+    /// Stores messages as they stood in another storage: alive ones pending, with their due time and
+    /// counts, finished ones as they ended.
+    ///
+    /// All or nothing. One whose id is known here, or whose deduplication key is alive here, is
+    /// answered as a duplicate and left alone, so that a move that broke off can be repeated.
+    async fn restore(&self, records: Vec<MessageRecord>, now: Timestamp) -> Result<Vec<Enqueued>>;
+
     /// The earliest instant at which a line has something to do; in the past when it has it now.
     /// Messages that wait for their turn do not count; a ring says when it comes.
     async fn next_due(&self, line: &Line) -> Result<Option<Timestamp>>;
@@ -125,6 +132,21 @@ pub trait Storage: Send + Sync + 'static {
 
     /// The storage's own time, used to correct ours and to judge leases.
     async fn time(&self) -> Result<Timestamp>;
+
+    /// [`Storage::time`], and [`Storage::next_due`] of several lines, in one step where it can.
+    async fn look(&self, lines: &[Line]) -> Result<Looked> {
+        let mut due = Vec::with_capacity(lines.len());
+        for line in lines {
+            due.push(self.next_due(line).await?);
+        }
+        Ok(Looked { time: self.time().await?, due })
+    }
+
+    /// Whether [`Storage::wakeup`] rings for what other processes store, too, at this moment. While it
+    /// does, the engine looks less often.
+    fn hears_others(&self) -> bool {
+        false
+    }
 
     /// Whether what it has accepted survives the end of the process.
     fn is_durable(&self) -> bool {
@@ -385,6 +407,15 @@ pub enum Line {
     Jobs,
     /// The leases: rings when somebody asks for a running message to be cancelled. Never due.
     Leases,
+}
+
+/// What a storage sees at one moment.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Looked {
+    /// Its own time.
+    pub time: Timestamp,
+    /// When each line that was asked for has something to do.
+    pub due: Vec<Option<Timestamp>>,
 }
 
 /// Rings when something may have become due earlier.

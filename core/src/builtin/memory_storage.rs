@@ -188,8 +188,17 @@ impl Storage for MemoryStorage {
         Ok(self.act(|memory| memory.next_due(line)))
     }
 
+    async fn restore(&self, records: Vec<MessageRecord>, now: Timestamp) -> Result<Vec<Enqueued>> {
+        self.act(|memory| memory.restore(records, now))
+    }
+
     fn wakeup(&self, line: &Line) -> Wakeup {
         self.act(|memory| memory.wakeup(line))
+    }
+
+    /// There are no others.
+    fn hears_others(&self) -> bool {
+        true
     }
 
     fn is_durable(&self) -> bool {

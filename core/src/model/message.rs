@@ -151,6 +151,23 @@ impl MessageRecord {
         }
     }
 
+    /// The record in a storage it was moved to. Whoever ran it there does not run it here: it is pending
+    /// again, the attempt given back; one that was to be cancelled is.
+    pub fn moved(self, now: Timestamp) -> Self {
+        if self.state != State::Running {
+            return Self { lease: None, cancel_requested: false, ..self };
+        }
+        let cancelled = self.cancel_requested;
+        Self {
+            state: if cancelled { State::Cancelled } else { State::Pending },
+            ended_at: cancelled.then_some(now),
+            attempt: self.attempt.saturating_sub(1),
+            lease: None,
+            cancel_requested: false,
+            ..self
+        }
+    }
+
     /// What people see at an instant.
     pub fn phase(&self, now: Timestamp) -> Phase {
         match self.state {
@@ -218,6 +235,23 @@ mod tests {
     }
 
     // spec: T-37
+    #[test]
+    fn a_moved_record_runs_nowhere_and_keeps_its_counts() {
+        let lease = Lease { owner: ProcessId::from_uuid(Uuid::nil()), token: 1, until: at(200) };
+        let running = MessageRecord {
+            state: State::Running,
+            attempt: 3,
+            crashes: 2,
+            lease: Some(lease),
+            ..record()
+        };
+        let moved = running.clone().moved(at(9));
+        assert_eq!((moved.state, moved.attempt, moved.crashes), (State::Pending, 2, 2));
+        assert_eq!(moved.lease, None);
+        let moved = MessageRecord { cancel_requested: true, ..running }.moved(at(9));
+        assert_eq!((moved.state, moved.ended_at), (State::Cancelled, Some(at(9))));
+    }
+
     #[test]
     fn the_original_delay_is_due_minus_created_and_never_negative() {
         let mut message = (*record().message).clone();

@@ -130,6 +130,10 @@ impl Storage for Faulty {
         self.enter("prune")?.prune(prune, now).await
     }
 
+    async fn restore(&self, records: Vec<MessageRecord>, now: Timestamp) -> Result<Vec<Enqueued>> {
+        self.enter("restore")?.restore(records, now).await
+    }
+
     async fn next_due(&self, line: &Line) -> Result<Option<Timestamp>> {
         self.enter("next_due")?.next_due(line).await
     }

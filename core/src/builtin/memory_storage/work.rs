@@ -149,6 +149,25 @@ impl Memory {
         Ok(())
     }
 
+    pub(super) fn restore(
+        &mut self,
+        records: Vec<MessageRecord>,
+        now: Timestamp,
+    ) -> Result<Vec<Enqueued>> {
+        self.check_room(records.len())?;
+        Ok(records.into_iter().map(|record| self.restore_one(record.moved(now))).collect())
+    }
+
+    fn restore_one(&mut self, record: MessageRecord) -> Enqueued {
+        let id = record.message.id;
+        let twin = || self.names.twin(&record.message).filter(|_| record.state.is_alive());
+        if let Some(known) = self.records.get(id).map(|_| id).or_else(twin) {
+            return Enqueued::Duplicate(known);
+        }
+        self.put(record);
+        Enqueued::Stored
+    }
+
     /// Keeps a dead letter, unless the same message is alive here or dead already.
     fn keep_letter(&mut self, mut letter: MessageRecord, now: Timestamp) {
         let id = letter.message.id;

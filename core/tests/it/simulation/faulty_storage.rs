@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use punctual::jiff::Timestamp;
-use punctual::model::{JobName, JobRecord, LeaseRef, MessageId, ProcessId, Steer};
+use punctual::model::{JobName, JobRecord, LeaseRef, MessageId, MessageRecord, ProcessId, Steer};
 use punctual::storage::{
     BrokerRecord, Claim, Claimed, Command, Commanded, Declared, DueJob, Enqueued, Entry, Extended,
     Fired, Firing, Line, Prune, Pruned, Reclaim, Settled, Settlement, Steered, Wakeup,
@@ -312,6 +312,10 @@ impl Storage for FaultyStorage {
         self.shared.ledger().pruned(prune, pruned);
         self.back("prune").await?;
         Ok(pruned)
+    }
+
+    async fn restore(&self, records: Vec<MessageRecord>, now: Timestamp) -> Result<Vec<Enqueued>> {
+        self.inner.restore(records, now).await
     }
 
     async fn next_due(&self, line: &Line) -> Result<Option<Timestamp>> {

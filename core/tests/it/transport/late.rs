@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use punctual::jiff::Timestamp;
-use punctual::model::{JobName, JobRecord, LeaseRef, ProcessId, Steer};
+use punctual::model::{JobName, JobRecord, LeaseRef, MessageRecord, ProcessId, Steer};
 use punctual::storage::{
     BrokerRecord, Claim, Claimed, Command, Commanded, Declared, DueJob, Enqueued, Entry, Extended,
     Fired, Firing, Line, Prune, Pruned, Reclaim, Settled, Settlement, Steered, Wakeup,
@@ -84,6 +84,10 @@ impl Storage for Late {
 
     async fn prune(&self, prune: Prune, now: Timestamp) -> Result<Pruned> {
         self.0.prune(prune, now).await
+    }
+
+    async fn restore(&self, records: Vec<MessageRecord>, now: Timestamp) -> Result<Vec<Enqueued>> {
+        self.0.restore(records, now).await
     }
 
     async fn next_due(&self, line: &Line) -> Result<Option<Timestamp>> {
