@@ -1,16 +1,23 @@
 //! Fire: an occurrence becomes a message once, whoever tries, and the cursor moves with it.
 
-use std::sync::Arc;
-
 use punctual::inspect::{ExecutionFilter, Page};
 use punctual::model::{Ending, SkipReason, State};
 use punctual::storage::{Fired, Firing};
 
-use super::fixture::{Fixture, at, ids_of};
+use super::Fixture;
+use super::fixture::{at, ids_of};
 
-#[tokio::test]
-async fn firing_inserts_the_messages_and_moves_the_cursor() {
-    let f = Fixture::new();
+behaviours! {
+    firing_inserts_the_messages_and_moves_the_cursor,
+    many_nodes_fire_an_occurrence_once,
+    a_firing_is_refused_while_more_messages_are_alive_than_allowed,
+    a_firing_may_cancel_what_is_alive_of_its_job,
+    each_firing_stands_for_itself,
+    skipped_occurrences_are_history_without_a_message,
+    an_occurrence_that_is_alive_is_not_doubled_when_the_cursor_was_moved_back,
+}
+
+pub async fn firing_inserts_the_messages_and_moves_the_cursor(f: Fixture) {
     let job = f.declare(Fixture::job("report", Some(at(0)))).await;
     let firing = f.firing(&job, at(0), at(60));
     let id = firing.messages[0].id;
@@ -23,13 +30,11 @@ async fn firing_inserts_the_messages_and_moves_the_cursor() {
 }
 
 // spec: H-60, T-23
-#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn many_nodes_fire_an_occurrence_once() {
-    let f = Arc::new(Fixture::new());
+pub async fn many_nodes_fire_an_occurrence_once(f: Fixture) {
     let job = f.declare(Fixture::job("report", Some(at(0)))).await;
     let nodes: Vec<_> = (0..16)
         .map(|_| {
-            let (f, firing) = (Arc::clone(&f), f.firing(&job, at(0), at(60)));
+            let (f, firing) = (f.clone(), f.firing(&job, at(0), at(60)));
             tokio::spawn(async move { f.storage.fire(vec![firing], at(1)).await.unwrap()[0] })
         })
         .collect();
@@ -44,9 +49,7 @@ async fn many_nodes_fire_an_occurrence_once() {
     assert_eq!(f.claim(f.process(), 9, at(1)).await.len(), 1);
 }
 
-#[tokio::test]
-async fn a_firing_is_refused_while_more_messages_are_alive_than_allowed() {
-    let f = Fixture::new();
+pub async fn a_firing_is_refused_while_more_messages_are_alive_than_allowed(f: Fixture) {
     let job = f.declare(Fixture::job("report", Some(at(0)))).await;
     let older = f.enqueue(f.run_of("report", at(-60))).await;
     let limited = Firing { alive_max: Some(0), ..f.firing(&job, at(0), at(60)) };
@@ -60,9 +63,7 @@ async fn a_firing_is_refused_while_more_messages_are_alive_than_allowed() {
     assert_eq!(f.storage.fire(vec![wider], at(1)).await.unwrap(), [Fired::Fired]);
 }
 
-#[tokio::test]
-async fn a_firing_may_cancel_what_is_alive_of_its_job() {
-    let f = Fixture::new();
+pub async fn a_firing_may_cancel_what_is_alive_of_its_job(f: Fixture) {
     let job = f.declare(Fixture::job("report", Some(at(0)))).await;
     let running = f.enqueue(f.run_of("report", at(-60))).await;
     assert_eq!(f.claim(f.process(), 1, at(0)).await.len(), 1);
@@ -77,9 +78,7 @@ async fn a_firing_may_cancel_what_is_alive_of_its_job() {
     assert_eq!(f.state(fresh).await, Some(State::Pending));
 }
 
-#[tokio::test]
-async fn each_firing_stands_for_itself() {
-    let f = Fixture::new();
+pub async fn each_firing_stands_for_itself(f: Fixture) {
     let job = f.declare(Fixture::job("report", Some(at(0)))).await;
     let stale = Firing { seen: 9, ..f.firing(&job, at(0), at(60)) };
     let gone = f.firing(&Fixture::job("unheard of", None), at(0), at(60));
@@ -91,9 +90,7 @@ async fn each_firing_stands_for_itself() {
     assert_eq!(f.claim(f.process(), 9, at(1)).await.len(), 1);
 }
 
-#[tokio::test]
-async fn skipped_occurrences_are_history_without_a_message() {
-    let f = Fixture::new();
+pub async fn skipped_occurrences_are_history_without_a_message(f: Fixture) {
     let job = f.declare(Fixture::job("report", Some(at(0)))).await;
     f.enqueue(f.run_of("report", at(-60))).await;
     let claimed = f.claim_one(at(0)).await;
@@ -109,9 +106,7 @@ async fn skipped_occurrences_are_history_without_a_message() {
     assert_eq!(f.claim(f.process(), 9, at(1)).await, []);
 }
 
-#[tokio::test]
-async fn an_occurrence_that_is_alive_is_not_doubled_when_the_cursor_was_moved_back() {
-    let f = Fixture::new();
+pub async fn an_occurrence_that_is_alive_is_not_doubled_when_the_cursor_was_moved_back(f: Fixture) {
     let job = f.declare(Fixture::job("report", Some(at(0)))).await;
     f.storage.fire(vec![f.firing(&job, at(0), at(60))], at(1)).await.unwrap();
     let moved_back = f.stored_job(&job.job.name).await;

@@ -1,20 +1,29 @@
 //! Claim: only what is due, in order, to one owner.
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
 
-use punctual::model::{DeadReason, Message, MessageId, Priority, State};
+use punctual::model::{Message, MessageId, Priority, State};
 use punctual::policy::Verdict;
 use punctual::storage::{Claim, Settlement};
 
-use super::fixture::{Fixture, again, at, ids_of, nanosecond_after, queue};
+use super::Fixture;
+use super::fixture::{again, at, dead, ids_of, microsecond_after, queue};
+
+behaviours! {
+    only_pending_messages_that_are_due_are_claimed,
+    messages_come_by_priority_then_due_time_then_id,
+    at_most_the_limit_is_claimed_and_the_rest_stays,
+    a_claim_counts_the_attempt_and_gives_a_lease_with_a_greater_token,
+    nothing_is_handed_out_early_when_time_goes_back,
+    no_message_is_given_to_two_owners,
+    a_dead_message_is_never_claimed_by_itself,
+    queues_do_not_see_each_other,
+}
 
 // spec: T-22, U-11
-#[tokio::test]
-async fn only_pending_messages_that_are_due_are_claimed() {
-    let f = Fixture::new();
+pub async fn only_pending_messages_that_are_due_are_claimed(f: Fixture) {
     let exactly = f.enqueue(f.due(at(10))).await;
-    let later = f.enqueue(f.due(nanosecond_after(at(10)))).await;
+    let later = f.enqueue(f.due(microsecond_after(at(10)))).await;
     assert_eq!(f.claim(f.process(), 10, at(9)).await, []);
     assert_eq!(ids_of(&f.claim(f.process(), 10, at(10)).await), [exactly]);
     assert_eq!(f.claim(f.process(), 10, at(10)).await, [], "a running one is left out");
@@ -22,9 +31,7 @@ async fn only_pending_messages_that_are_due_are_claimed() {
 }
 
 // spec: T-22, U-11
-#[tokio::test]
-async fn messages_come_by_priority_then_due_time_then_id() {
-    let f = Fixture::new();
+pub async fn messages_come_by_priority_then_due_time_then_id(f: Fixture) {
     let urgent = Priority::HIGHEST;
     let normal_late = f.enqueue(f.due(at(-1))).await;
     let normal_early = f.enqueue(f.due(at(-2))).await;
@@ -37,18 +44,14 @@ async fn messages_come_by_priority_then_due_time_then_id() {
 }
 
 // spec: U-11
-#[tokio::test]
-async fn at_most_the_limit_is_claimed_and_the_rest_stays() {
-    let f = Fixture::new();
+pub async fn at_most_the_limit_is_claimed_and_the_rest_stays(f: Fixture) {
     let ids = f.enqueue_many(5).await;
     assert_eq!(f.claim(f.process(), 0, at(0)).await, []);
     assert_eq!(ids_of(&f.claim(f.process(), 2, at(0)).await), ids[..2]);
     assert_eq!(ids_of(&f.claim(f.process(), 9, at(0)).await), ids[2..]);
 }
 
-#[tokio::test]
-async fn a_claim_counts_the_attempt_and_gives_a_lease_with_a_greater_token() {
-    let f = Fixture::new();
+pub async fn a_claim_counts_the_attempt_and_gives_a_lease_with_a_greater_token(f: Fixture) {
     let id = f.enqueue(f.message()).await;
     f.enqueue(f.message()).await;
     let owner = f.process();
@@ -65,9 +68,7 @@ async fn a_claim_counts_the_attempt_and_gives_a_lease_with_a_greater_token() {
     assert!(second.lease.token > claimed[1].lease.token);
 }
 
-#[tokio::test]
-async fn nothing_is_handed_out_early_when_time_goes_back() {
-    let f = Fixture::new();
+pub async fn nothing_is_handed_out_early_when_time_goes_back(f: Fixture) {
     let early = f.enqueue(f.due(at(10))).await;
     let late = f.enqueue(f.due(at(20))).await;
     assert_eq!(ids_of(&f.claim(f.process(), 1, at(30)).await), [early]);
@@ -80,13 +81,11 @@ async fn nothing_is_handed_out_early_when_time_goes_back() {
 }
 
 // spec: H-60, H-64, U-10, T-23
-#[tokio::test(flavor = "multi_thread", worker_threads = 8)]
-async fn no_message_is_given_to_two_owners() {
-    let f = Arc::new(Fixture::new());
+pub async fn no_message_is_given_to_two_owners(f: Fixture) {
     let ids = f.enqueue_many(4_000).await;
     let owners: Vec<_> = (0..8)
         .map(|_| {
-            let f = Arc::clone(&f);
+            let f = f.clone();
             tokio::spawn(async move { claim_until_empty(&f).await })
         })
         .collect();
@@ -120,19 +119,14 @@ async fn claim_until_empty(f: &Fixture) -> Vec<(MessageId, u64)> {
 }
 
 // spec: T-34
-#[tokio::test]
-async fn a_dead_message_is_never_claimed_by_itself() {
-    let f = Fixture::new();
-    let verdict = Verdict::Dead { reason: DeadReason::AttemptsSpent, error: None };
-    let id = f.finish(f.message(), verdict, at(0)).await;
+pub async fn a_dead_message_is_never_claimed_by_itself(f: Fixture) {
+    let id = f.finish(f.message(), dead(), at(0)).await;
     assert_eq!(f.claim(f.process(), 10, at(1_000_000)).await, []);
     assert_eq!(f.reclaim(10, at(1_000_000)).await, []);
     assert_eq!(f.state(id).await, Some(State::Dead));
 }
 
-#[tokio::test]
-async fn queues_do_not_see_each_other() {
-    let f = Fixture::new();
+pub async fn queues_do_not_see_each_other(f: Fixture) {
     let slow = f.enqueue(Message { queue: queue("slow"), ..f.message() }).await;
     assert_eq!(f.claim(f.process(), 10, at(0)).await, []);
     let claim = Claim { queue: queue("slow"), owner: f.process(), limit: 9, until: at(60) };

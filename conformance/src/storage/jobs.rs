@@ -4,7 +4,19 @@ use punctual::inspect::JobFilter;
 use punctual::model::{JobName, JobPhase, JobRecord, Pause, Retirement, Steer};
 use punctual::storage::{Declared, Steered};
 
-use super::fixture::{Fixture, at};
+use super::Fixture;
+use super::fixture::at;
+
+behaviours! {
+    a_declaration_creates_or_replaces_the_job_of_that_name,
+    a_declaration_that_changes_nothing_writes_nothing,
+    a_declaration_that_has_not_seen_the_current_version_is_refused,
+    due_jobs_come_oldest_first_then_by_name_and_within_the_limit,
+    paused_and_retired_jobs_are_not_due_until_their_pause_ends,
+    a_due_job_says_how_many_of_its_messages_are_alive,
+    an_operator_changes_the_version_that_was_seen_and_no_other,
+    jobs_are_listed_by_name_and_found_by_app_phase_and_tag,
+}
 
 async fn due(f: &Fixture, limit: usize, second: i64) -> Vec<String> {
     let due = f.storage.due_jobs(limit, at(second)).await.unwrap();
@@ -17,9 +29,7 @@ fn pause(until: Option<i64>) -> Pause {
 }
 
 // spec: H-61, U-12
-#[tokio::test]
-async fn a_declaration_creates_or_replaces_the_job_of_that_name() {
-    let f = Fixture::new();
+pub async fn a_declaration_creates_or_replaces_the_job_of_that_name(f: Fixture) {
     let record = Fixture::job("report", Some(at(60)));
     let created = f.storage.declare(record.clone(), None, at(1)).await.unwrap();
     assert_eq!(created, Declared::Created);
@@ -35,9 +45,7 @@ async fn a_declaration_creates_or_replaces_the_job_of_that_name() {
     assert_eq!(f.inspect.jobs(JobFilter::default()).await.unwrap().len(), 1);
 }
 
-#[tokio::test]
-async fn a_declaration_that_changes_nothing_writes_nothing() {
-    let f = Fixture::new();
+pub async fn a_declaration_that_changes_nothing_writes_nothing(f: Fixture) {
     let stored = f.declare(Fixture::job("report", Some(at(60)))).await;
     let same = JobRecord { version: 9, created_at: at(5), updated_at: at(5), ..stored.clone() };
     let answer = f.storage.declare(same.clone(), Some(1), at(5)).await.unwrap();
@@ -47,9 +55,7 @@ async fn a_declaration_that_changes_nothing_writes_nothing() {
     assert_eq!(f.stored_job(&stored.job.name).await, stored);
 }
 
-#[tokio::test]
-async fn a_declaration_that_has_not_seen_the_current_version_is_refused() {
-    let f = Fixture::new();
+pub async fn a_declaration_that_has_not_seen_the_current_version_is_refused(f: Fixture) {
     let stored = f.declare(Fixture::job("report", Some(at(60)))).await;
     let other = JobRecord { release: 2, ..stored.clone() };
     for seen in [None, Some(0), Some(2)] {
@@ -62,9 +68,7 @@ async fn a_declaration_that_has_not_seen_the_current_version_is_refused() {
 }
 
 // spec: U-11
-#[tokio::test]
-async fn due_jobs_come_oldest_first_then_by_name_and_within_the_limit() {
-    let f = Fixture::new();
+pub async fn due_jobs_come_oldest_first_then_by_name_and_within_the_limit(f: Fixture) {
     for (name, second) in [("c", 5), ("b", 5), ("a", 9), ("late", 11)] {
         f.declare(Fixture::job(name, Some(at(second)))).await;
     }
@@ -76,9 +80,7 @@ async fn due_jobs_come_oldest_first_then_by_name_and_within_the_limit() {
 }
 
 // spec: U-11
-#[tokio::test]
-async fn paused_and_retired_jobs_are_not_due_until_their_pause_ends() {
-    let f = Fixture::new();
+pub async fn paused_and_retired_jobs_are_not_due_until_their_pause_ends(f: Fixture) {
     let job = |name, paused| JobRecord { paused, ..Fixture::job(name, Some(at(1))) };
     f.declare(job("for good", Some(pause(None)))).await;
     f.declare(job("for a while", Some(pause(Some(20))))).await;
@@ -88,9 +90,7 @@ async fn paused_and_retired_jobs_are_not_due_until_their_pause_ends() {
     assert_eq!(due(&f, 10, 20).await, ["for a while"]);
 }
 
-#[tokio::test]
-async fn a_due_job_says_how_many_of_its_messages_are_alive() {
-    let f = Fixture::new();
+pub async fn a_due_job_says_how_many_of_its_messages_are_alive(f: Fixture) {
     f.declare(Fixture::job("report", Some(at(1)))).await;
     f.enqueue(f.run_of("report", at(-60))).await;
     f.enqueue(f.run_of("report", at(-30))).await;
@@ -101,9 +101,7 @@ async fn a_due_job_says_how_many_of_its_messages_are_alive() {
     assert_eq!(f.storage.due_jobs(9, at(1)).await.unwrap()[0].alive, 1);
 }
 
-#[tokio::test]
-async fn an_operator_changes_the_version_that_was_seen_and_no_other() {
-    let f = Fixture::new();
+pub async fn an_operator_changes_the_version_that_was_seen_and_no_other(f: Fixture) {
     let stored = f.declare(Fixture::job("report", Some(at(60)))).await;
     let name = &stored.job.name;
     let stop = Steer::Pause { by: "ada".to_owned(), reason: "holiday".to_owned(), until: None };
@@ -122,9 +120,7 @@ async fn an_operator_changes_the_version_that_was_seen_and_no_other() {
     assert_eq!(due(&f, 10, 90).await, ["report"]);
 }
 
-#[tokio::test]
-async fn jobs_are_listed_by_name_and_found_by_app_phase_and_tag() {
-    let f = Fixture::new();
+pub async fn jobs_are_listed_by_name_and_found_by_app_phase_and_tag(f: Fixture) {
     let mut tagged = Fixture::job("tagged", None);
     tagged.job.tags = vec!["money".to_owned()];
     f.declare(tagged).await;

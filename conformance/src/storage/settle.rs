@@ -2,32 +2,35 @@
 
 use std::sync::Arc;
 
-use punctual::inspect::{ExecutionFilter, Page};
-use punctual::model::{DeadReason, Execution, LeaseRef, MessageId, State};
+use punctual::model::{DeadReason, LeaseRef, State};
 use punctual::policy::{Verdict, Why};
 use punctual::storage::{Command, Commanded, Settled, Settlement};
 
-use super::fixture::{Fixture, again, at};
+use super::Fixture;
+use super::fixture::{again, at};
 
-async fn history(f: &Fixture, message: MessageId) -> Vec<Execution> {
-    let filter = ExecutionFilter { message: Some(message), ..ExecutionFilter::default() };
-    f.inspect.executions(filter, Page::first(100)).await.unwrap().rows
+behaviours! {
+    done_takes_the_message_from_the_queue_and_keeps_its_execution,
+    again_stores_exactly_what_was_decided,
+    dead_keeps_the_message_with_its_reason,
+    a_settlement_with_an_old_token_changes_nothing_and_appends_nothing,
+    a_token_settles_once,
+    a_lease_that_ended_but_was_not_taken_over_still_settles,
+    each_settlement_of_a_batch_stands_for_itself,
+    again_is_not_applied_when_a_cancel_was_asked_for,
+    a_handler_that_was_done_before_it_heard_of_the_cancel_is_done,
 }
 
-#[tokio::test]
-async fn done_takes_the_message_from_the_queue_and_keeps_its_execution() {
-    let f = Fixture::new();
+pub async fn done_takes_the_message_from_the_queue_and_keeps_its_execution(f: Fixture) {
     let id = f.finish(f.message(), Verdict::Done, at(3)).await;
     let record = f.record(id).await;
     assert_eq!((record.state, record.lease, record.ended_at), (State::Done, None, Some(at(3))));
-    assert_eq!(history(&f, id).await.len(), 1);
+    assert_eq!(f.history(id).await.len(), 1);
     let counts = f.inspect.counts(at(3)).await.unwrap();
     assert_eq!((counts.total(State::Running), counts.total(State::Done)), (0, 1));
 }
 
-#[tokio::test]
-async fn again_stores_exactly_what_was_decided() {
-    let f = Fixture::new();
+pub async fn again_stores_exactly_what_was_decided(f: Fixture) {
     let id = f.enqueue(f.message()).await;
     let claimed = f.claim_one(at(0)).await;
     let error: Arc<str> = Arc::from("no route to host");
@@ -51,9 +54,7 @@ async fn again_stores_exactly_what_was_decided() {
     assert_eq!(f.record(id).await.error, Some(error), "the last failure stays the last");
 }
 
-#[tokio::test]
-async fn dead_keeps_the_message_with_its_reason() {
-    let f = Fixture::new();
+pub async fn dead_keeps_the_message_with_its_reason(f: Fixture) {
     let verdict = Verdict::Dead { reason: DeadReason::Discarded, error: Some(Arc::from("no use")) };
     let id = f.finish(f.message(), verdict, at(3)).await;
     let record = f.record(id).await;
@@ -62,41 +63,33 @@ async fn dead_keeps_the_message_with_its_reason() {
     assert_eq!(record.error.as_deref(), Some("no use"));
 }
 
-#[tokio::test]
-async fn a_settlement_with_an_old_token_changes_nothing_and_appends_nothing() {
-    let f = Fixture::new();
+pub async fn a_settlement_with_an_old_token_changes_nothing_and_appends_nothing(f: Fixture) {
     let id = f.enqueue(f.message()).await;
     let first = f.claim_one(at(0)).await;
     let second = f.reclaim(1, at(61)).await.remove(0);
     let before = f.record(id).await;
     assert_eq!(f.settle(&first, Verdict::Done, at(62)).await, Settled::Lost);
     assert_eq!(f.record(id).await, before);
-    assert_eq!(history(&f, id).await, []);
+    assert_eq!(f.history(id).await, []);
     assert_eq!(f.settle(&second, Verdict::Done, at(63)).await, Settled::Applied);
 }
 
-#[tokio::test]
-async fn a_token_settles_once() {
-    let f = Fixture::new();
+pub async fn a_token_settles_once(f: Fixture) {
     let id = f.enqueue(f.message()).await;
     let claimed = f.claim_one(at(0)).await;
     assert_eq!(f.settle(&claimed, again(&claimed, at(5)), at(1)).await, Settled::Applied);
     assert_eq!(f.settle(&claimed, Verdict::Done, at(1)).await, Settled::Lost);
     assert_eq!(f.state(id).await, Some(State::Pending));
-    assert_eq!(history(&f, id).await.len(), 1);
+    assert_eq!(f.history(id).await.len(), 1);
 }
 
-#[tokio::test]
-async fn a_lease_that_ended_but_was_not_taken_over_still_settles() {
-    let f = Fixture::new();
+pub async fn a_lease_that_ended_but_was_not_taken_over_still_settles(f: Fixture) {
     f.enqueue(f.message()).await;
     let claimed = f.claim_one(at(0)).await;
     assert_eq!(f.settle(&claimed, Verdict::Done, at(10_000)).await, Settled::Applied);
 }
 
-#[tokio::test]
-async fn each_settlement_of_a_batch_stands_for_itself() {
-    let f = Fixture::new();
+pub async fn each_settlement_of_a_batch_stands_for_itself(f: Fixture) {
     f.enqueue_many(2).await;
     let claimed = f.claim(f.process(), 2, at(0)).await;
     let unknown = LeaseRef { message: f.message().id, token: claimed[0].lease.token };
@@ -104,27 +97,23 @@ async fn each_settlement_of_a_batch_stands_for_itself() {
     let batch = leases.map(|lease| Settlement { lease, verdict: Verdict::Done, execution: None });
     let answers = f.storage.settle(batch.into(), at(1)).await.unwrap();
     assert_eq!(answers, [Settled::Applied, Settled::Lost, Settled::Applied, Settled::Lost]);
-    assert_eq!(history(&f, claimed[0].message.id).await, [], "no execution was given to keep");
+    assert_eq!(f.history(claimed[0].message.id).await, [], "no execution was given to keep");
 }
 
-#[tokio::test]
-async fn again_is_not_applied_when_a_cancel_was_asked_for() {
-    let f = Fixture::new();
+pub async fn again_is_not_applied_when_a_cancel_was_asked_for(f: Fixture) {
     let id = f.enqueue(f.message()).await;
     let claimed = f.claim_one(at(0)).await;
     assert_eq!(f.command(Command::Cancel(id)).await, Commanded::Requested);
     let answer = f.settle(&claimed, again(&claimed, at(5)), at(2)).await;
     assert_eq!(answer, Settled::CancelRequested);
     assert_eq!(f.state(id).await, Some(State::Running));
-    assert_eq!(history(&f, id).await, []);
+    assert_eq!(f.history(id).await, []);
     assert_eq!(f.settle(&claimed, Verdict::Cancelled, at(2)).await, Settled::Applied);
     assert_eq!(f.state(id).await, Some(State::Cancelled));
-    assert_eq!(history(&f, id).await.len(), 1);
+    assert_eq!(f.history(id).await.len(), 1);
 }
 
-#[tokio::test]
-async fn a_handler_that_was_done_before_it_heard_of_the_cancel_is_done() {
-    let f = Fixture::new();
+pub async fn a_handler_that_was_done_before_it_heard_of_the_cancel_is_done(f: Fixture) {
     let id = f.enqueue(f.message()).await;
     let claimed = f.claim_one(at(0)).await;
     f.command(Command::Cancel(id)).await;

@@ -6,16 +6,26 @@ use punctual::model::{DeadReason, Ending, JobName, Message, MessageId, Queue, St
 use punctual::policy::Verdict;
 use punctual::storage::Command;
 
-use super::fixture::{Fixture, at, key, queue, seconds};
+use super::Fixture;
+use super::fixture::{at, key, queue, seconds};
+
+behaviours! {
+    pages_of_messages_come_newest_id_first_and_end,
+    messages_are_found_by_queue_topic_key_and_job,
+    messages_are_found_by_their_states,
+    executions_are_listed_newest_first_limited_and_filtered,
+    counts_tell_states_per_queue_what_is_stale_and_how_old_the_oldest_is,
+    counts_stay_true_through_a_whole_life,
+    throughput_counts_endings_in_buckets_from_an_instant_on,
+    reading_changes_nothing,
+}
 
 async fn found(f: &Fixture, filter: MessageFilter) -> Vec<MessageId> {
     let page = f.inspect.messages(filter, Page::first(100)).await.unwrap();
     page.rows.iter().map(|row| row.message.id).collect()
 }
 
-#[tokio::test]
-async fn pages_of_messages_come_newest_id_first_and_end() {
-    let f = Fixture::new();
+pub async fn pages_of_messages_come_newest_id_first_and_end(f: Fixture) {
     let mut ids = f.enqueue_many(5).await;
     ids.reverse();
     let mut seen = Vec::new();
@@ -32,9 +42,7 @@ async fn pages_of_messages_come_newest_id_first_and_end() {
     assert_eq!(all.next, None, "a page that is exactly full may be the last");
 }
 
-#[tokio::test]
-async fn messages_are_found_by_queue_topic_key_and_job() {
-    let f = Fixture::new();
+pub async fn messages_are_found_by_queue_topic_key_and_job(f: Fixture) {
     let topic = Topic::new("invoice").unwrap();
     let invoice = Message { topic: topic.clone(), ..f.message() };
     let invoice = f.enqueue(invoice).await;
@@ -56,9 +64,7 @@ async fn messages_are_found_by_queue_topic_key_and_job() {
     assert_eq!(found(&f, MessageFilter { job, ..any() }).await, [run]);
 }
 
-#[tokio::test]
-async fn messages_are_found_by_their_states() {
-    let f = Fixture::new();
+pub async fn messages_are_found_by_their_states(f: Fixture) {
     let verdict = Verdict::Dead { reason: DeadReason::Poison, error: None };
     let dead = f.finish(f.message(), verdict, at(0)).await;
     let done = f.finish(f.message(), Verdict::Done, at(0)).await;
@@ -74,9 +80,7 @@ async fn messages_are_found_by_their_states() {
     assert_eq!((page.rows[0].message.id, page.rows.len(), page.next), (dead, 1, None));
 }
 
-#[tokio::test]
-async fn executions_are_listed_newest_first_limited_and_filtered() {
-    let f = Fixture::new();
+pub async fn executions_are_listed_newest_first_limited_and_filtered(f: Fixture) {
     let first = f.finish(f.message(), Verdict::Done, at(5)).await;
     // It ended earlier than the one before, but it is the newer one.
     let second = f.finish(f.run_of("report", at(1)), Verdict::Done, at(4)).await;
@@ -95,9 +99,7 @@ async fn executions_are_listed_newest_first_limited_and_filtered() {
     assert_eq!(f.inspect.executions(failed, Page::first(9)).await.unwrap().rows, []);
 }
 
-#[tokio::test]
-async fn counts_tell_states_per_queue_what_is_stale_and_how_old_the_oldest_is() {
-    let f = Fixture::new();
+pub async fn counts_tell_states_per_queue_what_is_stale_and_how_old_the_oldest_is(f: Fixture) {
     f.enqueue_many(2).await;
     f.claim(f.process(), 1, at(0)).await;
     f.enqueue(f.due(at(500))).await;
@@ -112,9 +114,7 @@ async fn counts_tell_states_per_queue_what_is_stale_and_how_old_the_oldest_is() 
     assert_eq!(f.inspect.counts(at(61)).await.unwrap().stale, 1);
 }
 
-#[tokio::test]
-async fn counts_stay_true_through_a_whole_life() {
-    let f = Fixture::new();
+pub async fn counts_stay_true_through_a_whole_life(f: Fixture) {
     let id = f.finish(f.message(), Verdict::Done, at(1)).await;
     f.command(Command::Redrive { id, due_at: at(2) }).await;
     f.command(Command::Cancel(id)).await;
@@ -126,9 +126,7 @@ async fn counts_stay_true_through_a_whole_life() {
     assert!(f.inspect.counts(at(2)).await.unwrap().messages.is_empty());
 }
 
-#[tokio::test]
-async fn throughput_counts_endings_in_buckets_from_an_instant_on() {
-    let f = Fixture::new();
+pub async fn throughput_counts_endings_in_buckets_from_an_instant_on(f: Fixture) {
     for second in [5, 10, 19, 20, 45] {
         f.finish(f.message(), Verdict::Done, at(second)).await;
     }
@@ -140,16 +138,11 @@ async fn throughput_counts_endings_in_buckets_from_an_instant_on() {
     assert_eq!(error.kind(), ErrorKind::Invalid);
 }
 
-#[tokio::test]
-async fn reading_changes_nothing() {
-    let f = Fixture::new();
+pub async fn reading_changes_nothing(f: Fixture) {
     let id = f.enqueue(f.message()).await;
-    let mut bell = f.storage.wakeup(&punctual::storage::Line::Queue(Queue::default()));
     let before = f.record(id).await;
     f.inspect.counts(at(9)).await.unwrap();
     f.inspect.throughput(at(0), seconds(1)).await.unwrap();
     found(&f, MessageFilter::default()).await;
     assert_eq!(f.record(id).await, before);
-    let rung = punctual::clock::within(&f.clock, at(0), bell.rung()).await;
-    assert_eq!(rung, None);
 }

@@ -1,20 +1,31 @@
 //! Enqueue: all or nothing, safe to repeat, one alive message for a deduplication key.
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
 
-use punctual::ErrorKind;
 use punctual::inspect::{MessageFilter, Page};
 use punctual::model::{Message, Queue, State, TransportName};
 use punctual::policy::Verdict;
 use punctual::storage::{Command, Commanded, Enqueued, Entry, Settled};
 
-use super::fixture::{Fixture, at, key};
+use super::Fixture;
+use super::fixture::{at, key};
+
+behaviours! {
+    an_enqueued_message_is_pending_with_no_attempt_spent,
+    a_repeated_call_answers_that_each_message_is_a_duplicate_of_itself,
+    a_call_repeated_after_the_message_is_done_does_not_run_it_again,
+    a_message_that_left_and_came_back_to_be_held_is_stored_again,
+    a_second_message_with_an_alive_deduplication_key_is_a_duplicate,
+    a_pending_message_is_replaced_when_that_is_asked_for,
+    a_running_message_is_not_replaced,
+    many_replacements_at_once_leave_exactly_one_alive,
+    what_becomes_of_an_old_message_does_not_free_the_key_of_a_newer_one,
+    duplicates_inside_one_batch_are_answered_one_by_one,
+    an_empty_batch_is_no_error_and_names_do_not_leak_between_messages,
+}
 
 // spec: T-42
-#[tokio::test]
-async fn an_enqueued_message_is_pending_with_no_attempt_spent() {
-    let f = Fixture::new();
+pub async fn an_enqueued_message_is_pending_with_no_attempt_spent(f: Fixture) {
     let id = f.enqueue(f.due(at(30))).await;
     let record = f.record(id).await;
     assert_eq!(record.state, State::Pending);
@@ -22,9 +33,7 @@ async fn an_enqueued_message_is_pending_with_no_attempt_spent() {
     assert_eq!((record.due_at, record.lease), (at(30), None));
 }
 
-#[tokio::test]
-async fn a_repeated_call_answers_that_each_message_is_a_duplicate_of_itself() {
-    let f = Fixture::new();
+pub async fn a_repeated_call_answers_that_each_message_is_a_duplicate_of_itself(f: Fixture) {
     let entries: Vec<Entry> = (0..3).map(|_| Entry::from(f.message())).collect();
     let first = f.storage.enqueue(entries.clone(), at(0)).await.unwrap();
     assert_eq!(first, [Enqueued::Stored; 3]);
@@ -35,9 +44,7 @@ async fn a_repeated_call_answers_that_each_message_is_a_duplicate_of_itself() {
     assert_eq!(f.claim(f.process(), 10, at(1)).await.len(), 3);
 }
 
-#[tokio::test]
-async fn a_call_repeated_after_the_message_is_done_does_not_run_it_again() {
-    let f = Fixture::new();
+pub async fn a_call_repeated_after_the_message_is_done_does_not_run_it_again(f: Fixture) {
     let message = f.message();
     let id = f.finish(message.clone(), Verdict::Done, at(0)).await;
     assert_eq!(f.offer(message.clone()).await, Enqueued::Duplicate(id));
@@ -47,9 +54,7 @@ async fn a_call_repeated_after_the_message_is_done_does_not_run_it_again() {
     assert_eq!(f.state(id).await, Some(State::Done));
 }
 
-#[tokio::test]
-async fn a_message_that_left_and_came_back_to_be_held_is_stored_again() {
-    let f = Fixture::new();
+pub async fn a_message_that_left_and_came_back_to_be_held_is_stored_again(f: Fixture) {
     let message = f.message();
     let id = f.finish(message.clone(), Verdict::Done, at(0)).await;
     let queue = Queue::of_relay(&TransportName::new("post").unwrap());
@@ -61,9 +66,7 @@ async fn a_message_that_left_and_came_back_to_be_held_is_stored_again() {
     assert_eq!(f.inspect.counts(at(0)).await.unwrap().total(State::Done), 0);
 }
 
-#[tokio::test]
-async fn a_second_message_with_an_alive_deduplication_key_is_a_duplicate() {
-    let f = Fixture::new();
+pub async fn a_second_message_with_an_alive_deduplication_key_is_a_duplicate(f: Fixture) {
     let first = f.enqueue(f.deduplicated("order-1")).await;
     assert_eq!(f.offer(f.deduplicated("order-1")).await, Enqueued::Duplicate(first));
     assert_eq!(f.offer(f.deduplicated("order-2")).await, Enqueued::Stored);
@@ -74,9 +77,7 @@ async fn a_second_message_with_an_alive_deduplication_key_is_a_duplicate() {
 }
 
 // spec: D-33
-#[tokio::test]
-async fn a_pending_message_is_replaced_when_that_is_asked_for() {
-    let f = Fixture::new();
+pub async fn a_pending_message_is_replaced_when_that_is_asked_for(f: Fixture) {
     let first = f.enqueue(Message { due_at: at(60), ..f.deduplicated("order") }).await;
     let newer = Message { due_at: at(5), ..f.deduplicated("order") };
     let second = newer.id;
@@ -86,9 +87,7 @@ async fn a_pending_message_is_replaced_when_that_is_asked_for() {
     assert_eq!(f.claim_one(at(60)).await.message.id, second);
 }
 
-#[tokio::test]
-async fn a_running_message_is_not_replaced() {
-    let f = Fixture::new();
+pub async fn a_running_message_is_not_replaced(f: Fixture) {
     let first = f.enqueue(f.deduplicated("order")).await;
     f.claim_one(at(0)).await;
     assert_eq!(f.offer_in_place(f.deduplicated("order")).await, Enqueued::Duplicate(first));
@@ -96,12 +95,10 @@ async fn a_running_message_is_not_replaced() {
 }
 
 // spec: D-32
-#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn many_replacements_at_once_leave_exactly_one_alive() {
-    let f = Arc::new(Fixture::new());
+pub async fn many_replacements_at_once_leave_exactly_one_alive(f: Fixture) {
     let tasks: Vec<_> = (0..64)
         .map(|_| {
-            let f = Arc::clone(&f);
+            let f = f.clone();
             tokio::spawn(async move { f.offer_in_place(f.deduplicated("timer")).await })
         })
         .collect();
@@ -120,18 +117,14 @@ async fn many_replacements_at_once_leave_exactly_one_alive() {
 }
 
 // spec: D-34
-#[tokio::test]
-async fn what_becomes_of_an_old_message_does_not_free_the_key_of_a_newer_one() {
-    let f = Fixture::new();
+pub async fn what_becomes_of_an_old_message_does_not_free_the_key_of_a_newer_one(f: Fixture) {
     let old = f.finish(f.deduplicated("timer"), Verdict::Done, at(0)).await;
     let newer = f.enqueue(f.deduplicated("timer")).await;
     assert_eq!(f.command(Command::Delete(old)).await, Commanded::Applied(1));
     assert_eq!(f.offer(f.deduplicated("timer")).await, Enqueued::Duplicate(newer));
 }
 
-#[tokio::test]
-async fn duplicates_inside_one_batch_are_answered_one_by_one() {
-    let f = Fixture::new();
+pub async fn duplicates_inside_one_batch_are_answered_one_by_one(f: Fixture) {
     let (twice, first, second) = (f.message(), f.deduplicated("a"), f.deduplicated("a"));
     let (id, keyed) = (twice.id, first.id);
     let batch = [twice.clone(), first, twice, second].map(Entry::from);
@@ -142,27 +135,7 @@ async fn duplicates_inside_one_batch_are_answered_one_by_one() {
     assert_eq!(f.claim(f.process(), 10, at(0)).await.len(), 2);
 }
 
-#[tokio::test]
-async fn a_batch_that_does_not_fit_is_refused_as_a_whole_and_can_be_tried_later() {
-    let f = Fixture::with(|storage| storage.messages_max(3));
-    let kept = f.enqueue_many(2).await;
-    let batch: Vec<Entry> = (0..2).map(|_| Entry::from(f.message())).collect();
-    let error = f.storage.enqueue(batch.clone(), at(0)).await.unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::Unavailable);
-    assert!(error.is_temporary() && error.to_string().contains("messages_max (3)"), "{error}");
-    let all = f.inspect.messages(MessageFilter::default(), Page::first(10)).await.unwrap();
-    assert_eq!(all.rows.len(), 2);
-
-    assert_eq!(f.command(Command::Cancel(kept[0])).await, Commanded::Applied(1));
-    assert_eq!(f.storage.enqueue(batch.clone(), at(0)).await.unwrap(), [Enqueued::Stored; 2]);
-    let themselves = batch.iter().map(|entry| Enqueued::Duplicate(entry.message.id));
-    let again = f.storage.enqueue(batch.clone(), at(0)).await.unwrap();
-    assert_eq!(again, themselves.collect::<Vec<_>>(), "a full storage still knows what it has");
-}
-
-#[tokio::test]
-async fn an_empty_batch_is_no_error_and_names_do_not_leak_between_messages() {
-    let f = Fixture::new();
+pub async fn an_empty_batch_is_no_error_and_names_do_not_leak_between_messages(f: Fixture) {
     assert_eq!(f.storage.enqueue(Vec::new(), at(0)).await.unwrap(), []);
     let named = Message { key: Some(key("7")), ..f.message() };
     assert_eq!(f.offer(named.clone()).await, Enqueued::Stored);

@@ -1,11 +1,19 @@
-//! Prune, and the bounds of memory: what goes, what stays.
+//! Prune: what is old enough to go, and what stays.
 
 use punctual::inspect::{ExecutionFilter, Page};
 use punctual::model::{DeadReason, State};
 use punctual::policy::Verdict;
 use punctual::storage::{Prune, Pruned};
 
-use super::fixture::{Fixture, again, at};
+use super::Fixture;
+use super::fixture::{again, at};
+
+behaviours! {
+    what_ended_strictly_before_goes_and_what_ended_then_or_later_stays,
+    at_most_the_limit_of_each_kind_goes_oldest_first,
+    dead_letters_go_only_when_asked_for,
+    pending_and_running_messages_never_go,
+}
 
 async fn prune(f: &Fixture, before: i64, limit: usize, dead: bool) -> (u64, u64) {
     let prune = Prune { before: at(before), limit, dead };
@@ -19,9 +27,7 @@ async fn executions(f: &Fixture) -> usize {
 }
 
 // spec: H-17, H-18, H-20
-#[tokio::test]
-async fn what_ended_strictly_before_goes_and_what_ended_then_or_later_stays() {
-    let f = Fixture::new();
+pub async fn what_ended_strictly_before_goes_and_what_ended_then_or_later_stays(f: Fixture) {
     let old = f.finish(f.message(), Verdict::Done, at(9)).await;
     let limit = f.finish(f.message(), Verdict::Done, at(10)).await;
     let recent = f.finish(f.message(), Verdict::Cancelled, at(11)).await;
@@ -33,9 +39,7 @@ async fn what_ended_strictly_before_goes_and_what_ended_then_or_later_stays() {
     assert_eq!(executions(&f).await, 2);
 }
 
-#[tokio::test]
-async fn at_most_the_limit_of_each_kind_goes_oldest_first() {
-    let f = Fixture::new();
+pub async fn at_most_the_limit_of_each_kind_goes_oldest_first(f: Fixture) {
     let mut ids = Vec::new();
     for second in [3, 1, 2] {
         ids.push(f.finish(f.message(), Verdict::Done, at(second)).await);
@@ -45,9 +49,7 @@ async fn at_most_the_limit_of_each_kind_goes_oldest_first() {
     assert_eq!(prune(&f, 100, 2, false).await, (1, 1));
 }
 
-#[tokio::test]
-async fn dead_letters_go_only_when_asked_for() {
-    let f = Fixture::new();
+pub async fn dead_letters_go_only_when_asked_for(f: Fixture) {
     let verdict = Verdict::Dead { reason: DeadReason::Poison, error: None };
     let id = f.finish(f.message(), verdict, at(1)).await;
     assert_eq!(prune(&f, 100, 9, false).await, (0, 1));
@@ -56,9 +58,7 @@ async fn dead_letters_go_only_when_asked_for() {
     assert_eq!(f.state(id).await, None);
 }
 
-#[tokio::test]
-async fn pending_and_running_messages_never_go() {
-    let f = Fixture::new();
+pub async fn pending_and_running_messages_never_go(f: Fixture) {
     let retried = f.enqueue(f.message()).await;
     let claimed = f.claim_one(at(0)).await;
     f.settle(&claimed, again(&claimed, at(500)), at(1)).await;
@@ -67,20 +67,4 @@ async fn pending_and_running_messages_never_go() {
     assert_eq!(prune(&f, 10_000, 9, true).await, (0, 1));
     assert_eq!(f.state(retried).await, Some(State::Pending));
     assert_eq!(f.state(running).await, Some(State::Running));
-}
-
-#[tokio::test]
-async fn history_beyond_its_bound_falls_out_oldest_first() {
-    let f = Fixture::with(|storage| storage.history_max(2));
-    let mut ids = Vec::new();
-    for second in [1, 3, 2, 4] {
-        ids.push(f.finish(f.message(), Verdict::Done, at(second)).await);
-    }
-    assert_eq!(f.state(ids[0]).await, None);
-    assert_eq!(f.state(ids[1]).await, Some(State::Done));
-    assert_eq!(f.state(ids[2]).await, None);
-    assert_eq!(f.state(ids[3]).await, Some(State::Done));
-    assert_eq!(executions(&f).await, 2);
-    let waiting = f.enqueue_many(5).await;
-    assert_eq!(f.state(waiting[0]).await, Some(State::Pending), "what waits is not history");
 }

@@ -7,7 +7,14 @@ use punctual::model::{DeadReason, Ending, MessageRecord, State};
 use punctual::policy::Verdict;
 use punctual::storage::{BrokerRecord, Claimed, Command, Commanded};
 
-use super::fixture::{Fixture, at, ids_of};
+use super::Fixture;
+use super::fixture::{at, ids_of};
+
+behaviours! {
+    an_execution_recorded_twice_is_there_once,
+    a_dead_letter_is_kept_and_can_be_redriven,
+    a_dead_letter_does_not_touch_a_message_that_is_alive_here,
+}
 
 /// What a broker delivered, as if it had been claimed.
 async fn delivered(f: &Fixture) -> Claimed {
@@ -23,9 +30,7 @@ fn letter(claimed: &Claimed) -> MessageRecord {
     MessageRecord { state: State::Dead, dead, attempt: 5, ended_at: Some(at(9)), ..record }
 }
 
-#[tokio::test]
-async fn an_execution_recorded_twice_is_there_once() {
-    let f = Fixture::new();
+pub async fn an_execution_recorded_twice_is_there_once(f: Fixture) {
     let claimed = delivered(&f).await;
     let mut execution = f.execution(&claimed, at(4));
     execution.ending = Ending::Failed;
@@ -37,9 +42,7 @@ async fn an_execution_recorded_twice_is_there_once() {
     assert_eq!(found.rows, [execution]);
 }
 
-#[tokio::test]
-async fn a_dead_letter_is_kept_and_can_be_redriven() {
-    let f = Fixture::new();
+pub async fn a_dead_letter_is_kept_and_can_be_redriven(f: Fixture) {
     let claimed = delivered(&f).await;
     let id = claimed.message.id;
     let record = BrokerRecord {
@@ -57,9 +60,7 @@ async fn a_dead_letter_is_kept_and_can_be_redriven() {
     assert_eq!(ids_of(&f.claim(f.process(), 9, at(10)).await), [id]);
 }
 
-#[tokio::test]
-async fn a_dead_letter_does_not_touch_a_message_that_is_alive_here() {
-    let f = Fixture::new();
+pub async fn a_dead_letter_does_not_touch_a_message_that_is_alive_here(f: Fixture) {
     let id = f.enqueue(f.message()).await;
     let claimed = f.claim_one(at(0)).await;
     let record = BrokerRecord {

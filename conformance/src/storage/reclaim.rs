@@ -4,27 +4,35 @@ use punctual::model::{Queue, State};
 use punctual::policy::{Verdict, Why};
 use punctual::storage::{Claim, Settled};
 
-use super::fixture::{Fixture, at, ids_of, nanosecond_after};
+use super::Fixture;
+use super::fixture::{at, ids_of, microsecond_after};
+
+behaviours! {
+    a_lease_is_taken_over_strictly_after_its_end,
+    a_reclaimed_message_has_a_fresh_lease_and_spends_no_attempt,
+    the_rescuer_puts_it_back_pending_due_now_and_without_an_owner,
+    at_most_the_limit_is_taken_over_oldest_end_first_then_by_id,
+    the_work_of_a_process_whose_beat_has_run_out_is_free_at_once,
+    a_process_that_never_beat_is_judged_by_its_lease_alone,
+    a_process_that_says_goodbye_frees_its_work_at_once,
+    a_beat_that_arrives_late_takes_nothing_back,
+}
 
 // spec: H-4, H-6, T-25
-#[tokio::test]
-async fn a_lease_is_taken_over_strictly_after_its_end() {
-    let f = Fixture::new();
+pub async fn a_lease_is_taken_over_strictly_after_its_end(f: Fixture) {
     let id = f.enqueue(f.message()).await;
     f.claim_one(at(0)).await;
     let fresh = f.enqueue(f.message()).await;
     f.claim_one(at(30)).await;
     let pending = f.enqueue(f.message()).await;
     assert_eq!(f.reclaim(9, at(60)).await, [], "exactly at its end it still holds");
-    assert_eq!(ids_of(&f.reclaim(9, nanosecond_after(at(60))).await), [id]);
+    assert_eq!(ids_of(&f.reclaim(9, microsecond_after(at(60))).await), [id]);
     assert_eq!(f.state(fresh).await, Some(State::Running));
     assert_eq!(f.state(pending).await, Some(State::Pending));
 }
 
 // spec: H-3
-#[tokio::test]
-async fn a_reclaimed_message_has_a_fresh_lease_and_spends_no_attempt() {
-    let f = Fixture::new();
+pub async fn a_reclaimed_message_has_a_fresh_lease_and_spends_no_attempt(f: Fixture) {
     let id = f.enqueue(f.message()).await;
     let lost = f.claim_one(at(0)).await;
     let taken = f.reclaim(9, at(61)).await;
@@ -37,9 +45,7 @@ async fn a_reclaimed_message_has_a_fresh_lease_and_spends_no_attempt() {
 }
 
 // spec: H-5, H-7
-#[tokio::test]
-async fn the_rescuer_puts_it_back_pending_due_now_and_without_an_owner() {
-    let f = Fixture::new();
+pub async fn the_rescuer_puts_it_back_pending_due_now_and_without_an_owner(f: Fixture) {
     let messages = [f.message(), f.run_of("report", at(0))];
     for message in messages {
         let id = f.enqueue(message).await;
@@ -61,9 +67,7 @@ async fn the_rescuer_puts_it_back_pending_due_now_and_without_an_owner() {
     }
 }
 
-#[tokio::test]
-async fn at_most_the_limit_is_taken_over_oldest_end_first_then_by_id() {
-    let f = Fixture::new();
+pub async fn at_most_the_limit_is_taken_over_oldest_end_first_then_by_id(f: Fixture) {
     let mut ids = Vec::new();
     for until in [50, 40, 40] {
         let id = f.enqueue(f.message()).await;
@@ -77,9 +81,7 @@ async fn at_most_the_limit_is_taken_over_oldest_end_first_then_by_id() {
     assert_eq!(ids_of(&f.reclaim(2, at(100)).await), [ids[0]]);
 }
 
-#[tokio::test]
-async fn the_work_of_a_process_whose_beat_has_run_out_is_free_at_once() {
-    let f = Fixture::new();
+pub async fn the_work_of_a_process_whose_beat_has_run_out_is_free_at_once(f: Fixture) {
     let (silent, alive) = (f.process(), f.process());
     f.storage.beat(silent, at(10), at(0)).await.unwrap();
     f.storage.beat(alive, at(10), at(0)).await.unwrap();
@@ -88,22 +90,18 @@ async fn the_work_of_a_process_whose_beat_has_run_out_is_free_at_once() {
     f.claim(alive, 1, at(0)).await;
     f.storage.beat(alive, at(40), at(10)).await.unwrap();
     assert_eq!(f.reclaim(9, at(10)).await, [], "until its end a beat holds");
-    assert_eq!(ids_of(&f.reclaim(9, nanosecond_after(at(10))).await), ids[..1]);
+    assert_eq!(ids_of(&f.reclaim(9, microsecond_after(at(10))).await), ids[..1]);
     assert_eq!(f.reclaim(9, at(40)).await, []);
 }
 
-#[tokio::test]
-async fn a_process_that_never_beat_is_judged_by_its_lease_alone() {
-    let f = Fixture::new();
+pub async fn a_process_that_never_beat_is_judged_by_its_lease_alone(f: Fixture) {
     f.enqueue(f.message()).await;
     f.claim_one(at(0)).await;
     assert_eq!(f.reclaim(9, at(60)).await, []);
     assert_eq!(f.reclaim(9, at(61)).await.len(), 1);
 }
 
-#[tokio::test]
-async fn a_process_that_says_goodbye_frees_its_work_at_once() {
-    let f = Fixture::new();
+pub async fn a_process_that_says_goodbye_frees_its_work_at_once(f: Fixture) {
     let owner = f.process();
     f.storage.beat(owner, at(30), at(0)).await.unwrap();
     f.enqueue(f.message()).await;
@@ -114,9 +112,7 @@ async fn a_process_that_says_goodbye_frees_its_work_at_once() {
 
 /// Found by the simulation: a beat that was overtaken made its process look dead, so that everything it
 /// claimed was taken away at once, again and again.
-#[tokio::test]
-async fn a_beat_that_arrives_late_takes_nothing_back() {
-    let f = Fixture::new();
+pub async fn a_beat_that_arrives_late_takes_nothing_back(f: Fixture) {
     let owner = f.process();
     f.storage.beat(owner, at(40), at(10)).await.unwrap();
     f.storage.beat(owner, at(30), at(0)).await.unwrap();

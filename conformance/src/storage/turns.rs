@@ -3,47 +3,51 @@
 
 use punctual::model::{Message, Source, State, Steer};
 use punctual::policy::Verdict;
-use punctual::storage::{Command, Line, Steered};
+use punctual::storage::{Command, Steered};
 
-use super::fixture::{Fixture, at, ids_of};
+use super::Fixture;
+use super::fixture::{at, default_line, ids_of};
+
+behaviours! {
+    an_exclusive_message_waits_while_its_job_runs_and_keeps_its_place,
+    the_end_of_a_run_makes_those_due_that_waited,
+    a_message_that_waits_can_be_cancelled_moved_and_counted,
+    what_a_paused_job_has_scheduled_waits_until_it_is_resumed_and_a_trigger_does_not,
+}
 
 fn exclusive(message: Message) -> Message {
     Message { exclusive: true, ..message }
 }
 
-#[tokio::test]
-async fn an_exclusive_message_waits_while_its_job_runs_and_keeps_its_place() {
-    let f = Fixture::new();
+pub async fn an_exclusive_message_waits_while_its_job_runs_and_keeps_its_place(f: Fixture) {
     let first = f.enqueue(exclusive(f.run_of("report", at(1)))).await;
     let second = f.enqueue(exclusive(f.run_of("report", at(2)))).await;
     let third = f.enqueue(exclusive(f.run_of("report", at(3)))).await;
     let other = f.enqueue(exclusive(f.run_of("billing", at(1)))).await;
     let claimed = f.claim(f.process(), 9, at(5)).await;
     assert_eq!(ids_of(&claimed), [first, other]);
-    let line = Line::Queue(punctual::model::Queue::default());
-    assert_eq!(f.storage.next_due(&line).await.unwrap(), None, "nobody is told to look in vain");
+    assert_eq!(
+        f.storage.next_due(&default_line()).await.unwrap(),
+        None,
+        "nobody is told to look in vain"
+    );
     assert!(f.claim(f.process(), 9, at(6)).await.is_empty());
     f.settle(&claimed[0], Verdict::Done, at(7)).await;
     assert_eq!(ids_of(&f.claim(f.process(), 9, at(7)).await), [second]);
     assert_eq!(f.state(third).await, Some(State::Pending));
 }
 
-#[tokio::test]
-async fn the_end_of_a_run_rings_for_those_that_waited() {
-    let f = Fixture::new();
-    let line = Line::Queue(punctual::model::Queue::default());
+pub async fn the_end_of_a_run_makes_those_due_that_waited(f: Fixture) {
     f.enqueue(f.run_of("report", at(1))).await;
     let running = f.claim_one(at(1)).await;
     f.enqueue(exclusive(f.run_of("report", at(2)))).await;
     assert!(f.claim(f.process(), 9, at(2)).await.is_empty());
-    let before = f.storage.next_due(&line).await.unwrap();
+    let before = f.storage.next_due(&default_line()).await.unwrap();
     f.settle(&running, Verdict::Cancelled, at(3)).await;
-    assert_eq!((before, f.storage.next_due(&line).await.unwrap()), (None, Some(at(0))));
+    assert_eq!((before, f.storage.next_due(&default_line()).await.unwrap()), (None, Some(at(0))));
 }
 
-#[tokio::test]
-async fn a_message_that_waits_can_be_cancelled_moved_and_counted() {
-    let f = Fixture::new();
+pub async fn a_message_that_waits_can_be_cancelled_moved_and_counted(f: Fixture) {
     f.enqueue(f.run_of("report", at(1))).await;
     let running = f.claim_one(at(1)).await;
     let waiting = f.enqueue(exclusive(f.run_of("report", at(2)))).await;
@@ -58,9 +62,9 @@ async fn a_message_that_waits_can_be_cancelled_moved_and_counted() {
     assert_eq!(f.state(waiting).await, Some(State::Cancelled));
 }
 
-#[tokio::test]
-async fn what_a_paused_job_has_scheduled_waits_until_it_is_resumed_and_a_trigger_does_not() {
-    let f = Fixture::new();
+pub async fn what_a_paused_job_has_scheduled_waits_until_it_is_resumed_and_a_trigger_does_not(
+    f: Fixture,
+) {
     let job = f.declare(Fixture::job("report", Some(at(900)))).await;
     let pause = Steer::Pause { by: "ops".to_owned(), reason: "audit".to_owned(), until: None };
     let Steered::Applied(paused) =

@@ -4,11 +4,17 @@ use punctual::model::LeaseRef;
 use punctual::policy::Verdict;
 use punctual::storage::{Command, Extended};
 
-use super::fixture::{Fixture, at};
+use super::Fixture;
+use super::fixture::at;
 
-#[tokio::test]
-async fn the_current_token_renews_a_lease() {
-    let f = Fixture::new();
+behaviours! {
+    the_current_token_renews_a_lease,
+    a_lease_that_ended_unnoticed_can_still_be_renewed,
+    a_lease_that_is_gone_is_lost_and_stays_as_it_is,
+    renewing_tells_that_a_cancel_was_asked_for,
+}
+
+pub async fn the_current_token_renews_a_lease(f: Fixture) {
     let id = f.enqueue(f.message()).await;
     let claimed = f.claim_one(at(0)).await;
     let answers = f.storage.extend(&[claimed.lease_ref()], at(300), at(20)).await.unwrap();
@@ -19,18 +25,14 @@ async fn the_current_token_renews_a_lease() {
     assert_eq!(f.reclaim(10, at(301)).await.len(), 1);
 }
 
-#[tokio::test]
-async fn a_lease_that_ended_unnoticed_can_still_be_renewed() {
-    let f = Fixture::new();
+pub async fn a_lease_that_ended_unnoticed_can_still_be_renewed(f: Fixture) {
     f.enqueue(f.message()).await;
     let claimed = f.claim_one(at(0)).await;
     let answers = f.storage.extend(&[claimed.lease_ref()], at(300), at(100)).await.unwrap();
     assert_eq!(answers, [Extended::Held]);
 }
 
-#[tokio::test]
-async fn a_lease_that_is_gone_is_lost_and_stays_as_it_is() {
-    let f = Fixture::new();
+pub async fn a_lease_that_is_gone_is_lost_and_stays_as_it_is(f: Fixture) {
     f.enqueue(f.message()).await;
     let first = f.claim_one(at(0)).await;
     let second = f.reclaim(1, at(61)).await.remove(0);
@@ -44,9 +46,7 @@ async fn a_lease_that_is_gone_is_lost_and_stays_as_it_is() {
     assert_eq!(answers, [Extended::Lost]);
 }
 
-#[tokio::test]
-async fn renewing_tells_that_a_cancel_was_asked_for() {
-    let f = Fixture::new();
+pub async fn renewing_tells_that_a_cancel_was_asked_for(f: Fixture) {
     let id = f.enqueue(f.message()).await;
     let claimed = f.claim_one(at(0)).await;
     f.command(Command::Cancel(id)).await;

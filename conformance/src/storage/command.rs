@@ -1,13 +1,22 @@
 //! Commands: what an operator may do to a message, state by state.
 
-use punctual::model::{DeadReason, Key, Message, MessageId, Source, State, Topic};
+use punctual::model::{Key, Message, MessageId, Source, State, Topic};
 use punctual::policy::Verdict;
 use punctual::storage::{Command, Commanded, Enqueued, Settled};
 
-use super::fixture::{Fixture, again, at, ids_of, key};
+use super::Fixture;
+use super::fixture::{again, at, dead, ids_of, key};
 
-fn dead() -> Verdict {
-    Verdict::Dead { reason: DeadReason::AttemptsSpent, error: None }
+behaviours! {
+    a_pending_message_is_cancelled_at_once_and_never_delivered,
+    a_running_message_is_asked_to_stop,
+    cancelling_by_topic_and_key_stops_only_the_pending_ones_of_that_pair,
+    a_finished_message_is_redriven_as_if_it_were_new,
+    a_running_message_is_not_redriven_moved_or_deleted,
+    a_redrive_is_refused_while_another_message_lives_under_the_same_key,
+    a_pending_message_is_rescheduled_to_earlier_or_later,
+    a_deleted_message_leaves_no_trace,
+    a_message_nobody_knows_is_answered_as_unknown,
 }
 
 async fn running(f: &Fixture) -> MessageId {
@@ -17,9 +26,7 @@ async fn running(f: &Fixture) -> MessageId {
 }
 
 // spec: D-35
-#[tokio::test]
-async fn a_pending_message_is_cancelled_at_once_and_never_delivered() {
-    let f = Fixture::new();
+pub async fn a_pending_message_is_cancelled_at_once_and_never_delivered(f: Fixture) {
     let id = f.enqueue(f.due(at(10))).await;
     assert_eq!(f.command(Command::Cancel(id)).await, Commanded::Applied(1));
     assert_eq!(f.state(id).await, Some(State::Cancelled));
@@ -27,9 +34,7 @@ async fn a_pending_message_is_cancelled_at_once_and_never_delivered() {
     assert_eq!(f.command(Command::Cancel(id)).await, Commanded::Refused(State::Cancelled));
 }
 
-#[tokio::test]
-async fn a_running_message_is_asked_to_stop() {
-    let f = Fixture::new();
+pub async fn a_running_message_is_asked_to_stop(f: Fixture) {
     let id = running(&f).await;
     assert_eq!(f.command(Command::Cancel(id)).await, Commanded::Requested);
     assert_eq!(f.command(Command::Cancel(id)).await, Commanded::Requested);
@@ -40,9 +45,7 @@ async fn a_running_message_is_asked_to_stop() {
 }
 
 // spec: T-43
-#[tokio::test]
-async fn cancelling_by_topic_and_key_stops_only_the_pending_ones_of_that_pair() {
-    let f = Fixture::new();
+pub async fn cancelling_by_topic_and_key_stops_only_the_pending_ones_of_that_pair(f: Fixture) {
     let about = |name: &str| Message { key: Some(key(name)), ..f.message() };
     let running = f.enqueue(about("7")).await;
     assert_eq!(f.claim(f.process(), 1, at(0)).await.len(), 1);
@@ -66,10 +69,8 @@ async fn cancelling_by_topic_and_key_stops_only_the_pending_ones_of_that_pair() 
 }
 
 // spec: T-34
-#[tokio::test]
-async fn a_finished_message_is_redriven_as_if_it_were_new() {
+pub async fn a_finished_message_is_redriven_as_if_it_were_new(f: Fixture) {
     for verdict in [Verdict::Done, dead(), Verdict::Cancelled] {
-        let f = Fixture::new();
         let id = f.finish(f.message(), verdict, at(0)).await;
         let redrive = Command::Redrive { id, due_at: at(20) };
         assert_eq!(f.command(redrive.clone()).await, Commanded::Applied(1));
@@ -84,9 +85,7 @@ async fn a_finished_message_is_redriven_as_if_it_were_new() {
     }
 }
 
-#[tokio::test]
-async fn a_running_message_is_not_redriven_moved_or_deleted() {
-    let f = Fixture::new();
+pub async fn a_running_message_is_not_redriven_moved_or_deleted(f: Fixture) {
     let id = running(&f).await;
     for command in [
         Command::Redrive { id, due_at: at(1) },
@@ -97,9 +96,7 @@ async fn a_running_message_is_not_redriven_moved_or_deleted() {
     }
 }
 
-#[tokio::test]
-async fn a_redrive_is_refused_while_another_message_lives_under_the_same_key() {
-    let f = Fixture::new();
+pub async fn a_redrive_is_refused_while_another_message_lives_under_the_same_key(f: Fixture) {
     let old = f.finish(f.deduplicated("order"), dead(), at(0)).await;
     let newer = f.enqueue(f.deduplicated("order")).await;
     let redrive = Command::Redrive { id: old, due_at: at(1) };
@@ -109,9 +106,7 @@ async fn a_redrive_is_refused_while_another_message_lives_under_the_same_key() {
     assert_eq!(f.offer(f.deduplicated("order")).await, Enqueued::Duplicate(old));
 }
 
-#[tokio::test]
-async fn a_pending_message_is_rescheduled_to_earlier_or_later() {
-    let f = Fixture::new();
+pub async fn a_pending_message_is_rescheduled_to_earlier_or_later(f: Fixture) {
     let id = f.enqueue(f.due(at(10))).await;
     let move_to = |due_at| Command::Reschedule { id, due_at };
     assert_eq!(f.command(move_to(at(30))).await, Commanded::Applied(1));
@@ -123,25 +118,19 @@ async fn a_pending_message_is_rescheduled_to_earlier_or_later() {
     assert_eq!(f.command(move_to(at(50))).await, Commanded::Refused(State::Done));
 }
 
-#[tokio::test]
-async fn a_deleted_message_leaves_no_trace() {
-    let f = Fixture::new();
+pub async fn a_deleted_message_leaves_no_trace(f: Fixture) {
     let id = f.enqueue(f.deduplicated("order")).await;
     let claimed = f.claim_one(at(0)).await;
     f.settle(&claimed, again(&claimed, at(5)), at(1)).await;
     assert_eq!(f.command(Command::Delete(id)).await, Commanded::Applied(1));
     assert_eq!(f.state(id).await, None);
-    let page = punctual::inspect::Page::first(10);
-    let history = f.inspect.executions(punctual::inspect::ExecutionFilter::default(), page).await;
-    assert_eq!(history.unwrap().rows, []);
+    assert_eq!(f.history(id).await, []);
     assert_eq!(f.claim(f.process(), 9, at(100)).await, []);
     assert_eq!(f.offer(f.deduplicated("order")).await, Enqueued::Stored);
     assert_eq!(f.command(Command::Delete(id)).await, Commanded::Unknown);
 }
 
-#[tokio::test]
-async fn a_message_nobody_knows_is_answered_as_unknown() {
-    let f = Fixture::new();
+pub async fn a_message_nobody_knows_is_answered_as_unknown(f: Fixture) {
     let id = f.message().id;
     for command in [
         Command::Cancel(id),

@@ -1,0 +1,108 @@
+//! Running cases by name, as the standard harness does, with one difference: a back-end whose server
+//! is not there shows every case as ignored, never as passed, and as failed when it is required.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::process::ExitCode;
+
+use libtest_mimic::{Arguments, Failed, Trial};
+
+/// Names of back-ends, separated by commas, that must take part.
+const REQUIRE: &str = "PUNCTUAL_REQUIRE";
+
+/// A behaviour by its name, ready to be run.
+pub(crate) struct Trying {
+    pub(crate) name: String,
+    pub(crate) run: Box<dyn FnOnce() -> Result<(), String> + Send>,
+}
+
+/// Whether a back-end can be tried.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Presence {
+    Here,
+    /// Not there, for this reason.
+    Missing(String),
+    /// Not there, for this reason, although it must be.
+    Required(String),
+}
+
+impl Presence {
+    /// Judges what is missing by who is required.
+    pub(crate) fn of(name: &str, missing: Option<String>) -> Self {
+        Self::judge(name, missing, &std::env::var(REQUIRE).unwrap_or_default())
+    }
+
+    fn judge(name: &str, missing: Option<String>, required: &str) -> Self {
+        let is_required = required.split(',').any(|one| one.trim() == name);
+        match missing {
+            None => Self::Here,
+            Some(reason) if is_required => {
+                Self::Required(format!("{reason}, and {REQUIRE} names {name}"))
+            }
+            Some(reason) => Self::Missing(reason),
+        }
+    }
+}
+
+/// Runs what the command line asks for.
+pub(crate) fn run(name: &str, presence: &Presence, cases: Vec<Trying>) -> ExitCode {
+    let arguments = Arguments::from_args();
+    if let Presence::Missing(reason) = presence {
+        // A runner that lists asks twice; the second time for the ignored ones.
+        if !arguments.list || arguments.ignored {
+            say(&format!("{name}: every case is ignored: {reason}"));
+        }
+    }
+    let trials = cases.into_iter().map(|case| trial(case, presence.clone())).collect();
+    libtest_mimic::run(&arguments, trials).exit_code()
+}
+
+fn trial(case: Trying, presence: Presence) -> Trial {
+    let is_ignored = matches!(presence, Presence::Missing(_));
+    let run = move || match presence {
+        Presence::Here => run_caught(case.run),
+        Presence::Missing(reason) | Presence::Required(reason) => Err(Failed::from(reason)),
+    };
+    Trial::test(case.name, run).with_ignored_flag(is_ignored)
+}
+
+/// A panic has been printed with its place by the time it is caught; here it only counts.
+fn run_caught(run: impl FnOnce() -> Result<(), String>) -> Result<(), Failed> {
+    match catch_unwind(AssertUnwindSafe(run)) {
+        Ok(answer) => answer.map_err(Failed::from),
+        Err(_) => Err(Failed::from("panicked")),
+    }
+}
+
+#[allow(clippy::print_stderr)] // the harness speaks to whoever runs it
+fn say(line: &str) {
+    eprintln!("{line}");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn judge(missing: Option<&str>, required: &str) -> Presence {
+        Presence::judge("postgres", missing.map(str::to_owned), required)
+    }
+
+    #[test]
+    fn what_is_missing_is_ignored_and_fails_when_it_is_required() {
+        assert_eq!(judge(None, "postgres"), Presence::Here);
+        assert_eq!(judge(Some("no address"), ""), Presence::Missing("no address".to_owned()));
+        assert!(matches!(judge(Some("no address"), "postgresql"), Presence::Missing(_)));
+        assert!(matches!(judge(Some("no address"), "redis, postgres"), Presence::Required(_)));
+    }
+
+    #[test]
+    fn a_case_of_a_missing_back_end_never_passes() {
+        for presence in [judge(Some("no address"), ""), judge(Some("no address"), "postgres")] {
+            let is_required = matches!(presence, Presence::Required(_));
+            let case = Trying { name: "a".to_owned(), run: Box::new(|| Ok(())) };
+            let trial = trial(case, presence);
+            assert_eq!(trial.has_ignored_flag(), !is_required);
+            let forced = Arguments { include_ignored: true, quiet: true, ..Arguments::default() };
+            assert_eq!(libtest_mimic::run(&forced, vec![trial]).num_failed, 1);
+        }
+    }
+}

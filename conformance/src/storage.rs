@@ -1,0 +1,74 @@
+//! The suite for storages: what [`punctual::Storage`] and [`punctual::Inspect`] promise, one
+//! behaviour per function, one module per call or question.
+
+mod backend;
+#[macro_use]
+mod case;
+mod fixture;
+
+// A behaviour's name is its sentence.
+#[allow(missing_docs)]
+pub mod claim;
+#[allow(missing_docs)]
+pub mod command;
+#[allow(missing_docs)]
+pub mod enqueue;
+#[allow(missing_docs)]
+pub mod fire;
+#[allow(missing_docs)]
+pub mod inspect;
+#[allow(missing_docs)]
+pub mod jobs;
+#[allow(missing_docs)]
+pub mod lease;
+#[allow(missing_docs)]
+pub mod prune;
+#[allow(missing_docs)]
+pub mod reclaim;
+#[allow(missing_docs)]
+pub mod record;
+#[allow(missing_docs)]
+pub mod settle;
+#[allow(missing_docs)]
+pub mod turns;
+#[allow(missing_docs)]
+pub mod wakeup;
+
+use std::process::ExitCode;
+use std::sync::Arc;
+
+pub use self::backend::{Backend, Node, Place};
+pub use self::fixture::{Fixture, at};
+
+use self::case::{Case, try_case};
+use crate::harness::{self, Presence, Trying};
+
+/// Tries every behaviour on a storage, as the command line asks: the whole of a `main`.
+pub fn run(name: &str, backend: Backend) -> ExitCode {
+    let missing = backend.make.as_ref().err().cloned();
+    let backend = Arc::new(backend);
+    let cases = cases().map(|case| {
+        let backend = Arc::clone(&backend);
+        Trying { name: case.name(), run: Box::new(move || try_case(&case, &backend)) }
+    });
+    harness::run(name, &Presence::of(name, missing), cases.collect())
+}
+
+fn cases() -> impl Iterator<Item = Case> {
+    let modules = [
+        claim::CASES,
+        command::CASES,
+        enqueue::CASES,
+        fire::CASES,
+        inspect::CASES,
+        jobs::CASES,
+        lease::CASES,
+        prune::CASES,
+        reclaim::CASES,
+        record::CASES,
+        settle::CASES,
+        turns::CASES,
+        wakeup::CASES,
+    ];
+    modules.into_iter().flatten().copied()
+}

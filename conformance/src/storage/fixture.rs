@@ -1,0 +1,178 @@
+//! A fresh storage with a clock of its own, other nodes on the same data, and short ways to say the
+//! usual things.
+
+mod making;
+mod words;
+
+use std::sync::Arc;
+
+use punctual::inspect::{ExecutionFilter, Page};
+use punctual::jiff::{SignedDuration, Timestamp};
+use punctual::model::{
+    Execution, Ids, JobName, JobRecord, Message, MessageId, MessageRecord, ProcessId, Queue, State,
+};
+use punctual::policy::Verdict;
+use punctual::storage::{
+    Claim, Claimed, Command, Commanded, Enqueued, Entry, Reclaim, Settled, Settlement,
+};
+use punctual::{Inspect, ManualClock, Storage};
+
+use super::backend::{Node, Place, Traits};
+
+pub use self::words::at;
+pub(super) use self::words::{
+    again, dead, default_line, ids_of, key, microsecond_after, queue, rings, rings_left, seconds,
+};
+
+/// One node on the data of a case. Clones are the same node.
+#[derive(Clone)]
+pub struct Fixture {
+    /// The storage as this node has it.
+    pub storage: Arc<dyn Storage>,
+    /// The same, for reading.
+    pub inspect: Arc<dyn Inspect>,
+    /// The clock the storage was made with; it stands until a case moves it.
+    pub clock: ManualClock,
+    pub(super) traits: Traits,
+    place: Arc<dyn Place>,
+    ids: Arc<Ids>,
+}
+
+impl Fixture {
+    /// The first node on a place, for the tests of one back-end that want to speak like the suite.
+    pub async fn on(place: impl Place, clock: ManualClock) -> Self {
+        let node = place.open().await.expect("a node on a fresh place");
+        Self::new(node, Arc::new(place), clock, Traits::default())
+    }
+
+    pub(super) fn new(
+        node: Node,
+        place: Arc<dyn Place>,
+        clock: ManualClock,
+        traits: Traits,
+    ) -> Self {
+        let ids = Arc::new(Ids::seeded(7));
+        Self { storage: node.storage, inspect: node.inspect, clock, traits, place, ids }
+    }
+
+    /// One more node on the same data, as another process would have it.
+    pub async fn another_node(&self) -> Self {
+        let node = self.place.open().await.expect("one more node");
+        Self { storage: node.storage, inspect: node.inspect, ..self.clone() }
+    }
+
+    /// This node and others on the same data: so many in all.
+    pub async fn nodes(&self, count: usize) -> Vec<Self> {
+        let mut nodes = vec![self.clone()];
+        while nodes.len() < count {
+            nodes.push(self.another_node().await);
+        }
+        nodes
+    }
+
+    /// Everything ends and begins again on the same data, as after a restart.
+    pub async fn reopen(self) -> Self {
+        let Self { storage, inspect, clock, traits, place, ids } = self;
+        drop((storage, inspect));
+        place.close().await.expect("every node ends");
+        let node = place.open().await.expect("the data is opened again");
+        Self { storage: node.storage, inspect: node.inspect, clock, traits, place, ids }
+    }
+
+    /// Enqueues one message that must be stored.
+    pub async fn enqueue(&self, message: Message) -> MessageId {
+        let id = message.id;
+        assert_eq!(self.offer(message).await, Enqueued::Stored);
+        id
+    }
+
+    /// Enqueues one message that may be refused.
+    pub async fn offer(&self, message: Message) -> Enqueued {
+        self.storage.enqueue(vec![Entry::from(message)], at(0)).await.unwrap()[0]
+    }
+
+    /// Enqueues one message in place of a pending one with its deduplication key.
+    pub async fn offer_in_place(&self, message: Message) -> Enqueued {
+        let entry = Entry { message: Arc::new(message), replace: true };
+        self.storage.enqueue(vec![entry], at(0)).await.unwrap()[0]
+    }
+
+    /// Enqueues so many messages that are due, in one batch.
+    pub async fn enqueue_many(&self, count: usize) -> Vec<MessageId> {
+        let messages: Vec<Message> = (0..count).map(|_| self.message()).collect();
+        let ids = messages.iter().map(|message| message.id).collect();
+        let entries = messages.into_iter().map(Entry::from).collect();
+        self.storage.enqueue(entries, at(0)).await.unwrap();
+        ids
+    }
+
+    /// Claims from the default queue under a lease of a minute.
+    pub async fn claim(&self, owner: ProcessId, limit: usize, now: Timestamp) -> Vec<Claimed> {
+        let until = now + SignedDuration::from_secs(60);
+        let claim = Claim { queue: Queue::default(), owner, limit, until };
+        self.storage.claim(claim, now).await.unwrap()
+    }
+
+    /// Claims the one message that is due.
+    pub async fn claim_one(&self, now: Timestamp) -> Claimed {
+        let claimed = self.claim(self.process(), 10, now).await;
+        assert_eq!(claimed.len(), 1);
+        claimed.into_iter().next().unwrap()
+    }
+
+    /// Takes over, for a new process, under leases of a minute.
+    pub async fn reclaim(&self, limit: usize, now: Timestamp) -> Vec<Claimed> {
+        let until = now + SignedDuration::from_secs(60);
+        let reclaim = Reclaim { owner: self.process(), limit, until };
+        self.storage.reclaim(reclaim, now).await.unwrap()
+    }
+
+    /// Settles with an execution that ended now.
+    pub async fn settle(&self, claimed: &Claimed, verdict: Verdict, now: Timestamp) -> Settled {
+        let execution: Option<Arc<Execution>> = Some(self.execution(claimed, now).into());
+        let settlement = Settlement { lease: claimed.lease_ref(), verdict, execution };
+        self.storage.settle(vec![settlement], now).await.unwrap()[0]
+    }
+
+    /// Enqueues a message and brings it to a final state.
+    pub async fn finish(&self, message: Message, verdict: Verdict, now: Timestamp) -> MessageId {
+        let id = self.enqueue(message).await;
+        let claimed = self.claim(self.process(), 1, now).await;
+        assert_eq!(ids_of(&claimed), [id]);
+        assert_eq!(self.settle(&claimed[0], verdict, now).await, Settled::Applied);
+        id
+    }
+
+    /// Does what an operator asks, one second after the beginning.
+    pub async fn command(&self, command: Command) -> Commanded {
+        self.storage.command(command, at(1)).await.unwrap()
+    }
+
+    /// A message that must be known.
+    pub async fn record(&self, id: MessageId) -> MessageRecord {
+        self.inspect.message(id).await.unwrap().expect("the message is known")
+    }
+
+    /// The state of a message, when it is known.
+    pub async fn state(&self, id: MessageId) -> Option<State> {
+        self.inspect.message(id).await.unwrap().map(|record| record.state)
+    }
+
+    /// The executions of a message, newest first.
+    pub async fn history(&self, message: MessageId) -> Vec<Execution> {
+        let filter = ExecutionFilter { message: Some(message), ..ExecutionFilter::default() };
+        self.inspect.executions(filter, Page::first(100)).await.unwrap().rows
+    }
+
+    /// Declares a job that is new.
+    pub async fn declare(&self, record: JobRecord) -> JobRecord {
+        let name = record.job.name.clone();
+        self.storage.declare(record, None, at(0)).await.unwrap();
+        self.stored_job(&name).await
+    }
+
+    /// A job that must be known.
+    pub async fn stored_job(&self, name: &JobName) -> JobRecord {
+        self.inspect.job(name).await.unwrap().expect("the job is known")
+    }
+}
