@@ -4,6 +4,9 @@
 //! policies decided and enforces the fence: only the current token of a lease settles, only the
 //! version that was seen is replaced. It reads no clock; `now` is an argument everywhere except in
 //! [`Storage::time`], whose whole purpose it is.
+//!
+//! Instants are kept to the microsecond at least: a due time that is finer may be rounded up, so that
+//! nothing is ever claimed early, and every other instant may be cut down.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -133,13 +136,13 @@ pub trait Storage: Send + Sync + 'static {
     /// The storage's own time, used to correct ours and to judge leases.
     async fn time(&self) -> Result<Timestamp>;
 
-    /// [`Storage::time`], and [`Storage::next_due`] of several lines, in one step where it can.
-    async fn look(&self, lines: &[Line]) -> Result<Looked> {
+    /// [`Storage::next_due`] of several lines, in one step where it can: what an idle process asks.
+    async fn look(&self, lines: &[Line]) -> Result<Vec<Option<Timestamp>>> {
         let mut due = Vec::with_capacity(lines.len());
         for line in lines {
             due.push(self.next_due(line).await?);
         }
-        Ok(Looked { time: self.time().await?, due })
+        Ok(due)
     }
 
     /// Whether [`Storage::wakeup`] rings for what other processes store, too, at this moment. While it
@@ -407,15 +410,6 @@ pub enum Line {
     Jobs,
     /// The leases: rings when somebody asks for a running message to be cancelled. Never due.
     Leases,
-}
-
-/// What a storage sees at one moment.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Looked {
-    /// Its own time.
-    pub time: Timestamp,
-    /// When each line that was asked for has something to do.
-    pub due: Vec<Option<Timestamp>>,
 }
 
 /// Rings when something may have become due earlier.

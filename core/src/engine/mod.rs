@@ -3,6 +3,7 @@
 
 mod attempt;
 mod in_flight;
+mod lookout;
 mod options;
 mod process;
 mod pruner;
@@ -17,6 +18,7 @@ mod settle;
 mod worker;
 
 pub(crate) use in_flight::InFlight;
+pub(crate) use lookout::Lookout;
 pub use options::Options;
 pub(crate) use process::Process;
 pub use pruner::Pruner;

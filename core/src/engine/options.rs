@@ -10,8 +10,9 @@ use crate::policy::THRESHOLD_DEFAULT;
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Options {
-    /// The longest a service sleeps before it looks again, on the grid of the clock. Default 1 s.
-    /// Services wake earlier by themselves when something becomes due; this is the safety net.
+    /// How often the storage is looked at for what nobody rang for, on the grid of the clock. Default
+    /// 1 s; half as often while the storage itself hears what other processes do. Services wake by
+    /// themselves when something becomes due; this is the safety net.
     pub poll_interval: Duration,
     /// How long a claim is good for without being renewed. Default 5 min. It is renewed at a third.
     pub lease_length: Duration,

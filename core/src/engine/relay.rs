@@ -14,7 +14,7 @@ use crate::error::Result;
 use crate::event::Event;
 use crate::model::{Queue, Topic, TransportName};
 use crate::policy::{Verdict, Why};
-use crate::storage::{Claim, Claimed, Line, Settled, Settlement, Wakeup};
+use crate::storage::{Claim, Claimed, Line, Settled, Settlement};
 use crate::transport::Transport;
 
 /// Moves due messages to one transport.
@@ -36,9 +36,9 @@ impl Relay {
         Self { process, transport, name: format!("relay to {target}"), queue, target }
     }
 
-    /// What it listens to.
-    pub(crate) fn wakeups(&self) -> Vec<Wakeup> {
-        vec![self.process.storage.wakeup(&Line::Queue(self.queue.clone()))]
+    /// The line it empties.
+    pub(crate) fn line(&self) -> Line {
+        Line::Queue(self.queue.clone())
     }
 
     /// Publishes each topic by itself, so that one that fails does not hold up the others.

@@ -11,7 +11,7 @@ use futures_util::future::select_all;
 use jiff::Timestamp;
 use tokio::sync::Notify;
 
-use crate::clock::{Clock, add, next_tick};
+use crate::clock::{Clock, add};
 use crate::error::Result;
 use crate::event::{Event, Events};
 use crate::storage::Wakeup;
@@ -23,7 +23,7 @@ pub enum Turn {
     Again,
     /// At an instant, or when woken before.
     At(Timestamp),
-    /// When woken; the poll interval is the safety net.
+    /// When woken; the lookout is the safety net.
     WhenWoken,
 }
 
@@ -41,9 +41,6 @@ pub trait Service: Send {
 pub(crate) struct Pace {
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) events: Arc<Events>,
-    /// The longest sleep of a service that somebody may have failed to wake; none for one that knows
-    /// its own time.
-    pub(crate) poll_interval: Option<Duration>,
     /// The longest rest after failures.
     pub(crate) rest_max: Duration,
     pub(crate) wakeups: Vec<Wakeup>,
@@ -62,9 +59,7 @@ pub(crate) async fn run(mut service: Box<dyn Service>, mut pace: Pace) {
             }
             Ok(turn) => {
                 failures = 0;
-                let tick =
-                    pace.poll_interval.map_or(Timestamp::MAX, |interval| next_tick(now, interval));
-                let until = if let Turn::At(instant) = turn { instant.min(tick) } else { tick };
+                let until = if let Turn::At(instant) = turn { instant } else { Timestamp::MAX };
                 tokio::select! {
                     biased;
                     () = pace.stop.requested() => {}

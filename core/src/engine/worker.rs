@@ -44,9 +44,14 @@ impl QueueWorker {
         Self { process, settler, name, queue, slots, claimed_last: 0 }
     }
 
-    /// What it listens to: new work in its queue, and slots that became free.
-    pub(crate) fn wakeups(&self) -> Vec<Wakeup> {
-        vec![self.process.storage.wakeup(&Line::Queue(self.queue.clone())), self.slots.wakeup()]
+    /// The line it works on.
+    pub(crate) fn line(&self) -> Line {
+        Line::Queue(self.queue.clone())
+    }
+
+    /// Rings when slots became free.
+    pub(crate) fn freed(&self) -> Wakeup {
+        self.slots.wakeup()
     }
 
     /// How many messages to claim now. Under load slots become free one by one; letting the attempts
@@ -101,7 +106,7 @@ impl Service for QueueWorker {
         if more {
             return Ok(Turn::Again);
         }
-        let next = self.process.storage.next_due(&Line::Queue(self.queue.clone())).await?;
+        let next = self.process.storage.next_due(&self.line()).await?;
         Ok(next.map_or(Turn::WhenWoken, Turn::At))
     }
 }

@@ -9,8 +9,9 @@ use super::Builder;
 use crate::client::{Admin, Jobs, Publisher};
 use crate::clock::{Clock, add, within};
 use crate::engine::{
-    PULSE_REST_MAX, Pace, Process, Pruner, Pulse, QueueWorker, REST_MAX, Reconciler, Relay,
-    Rescuer, Scheduler, Service, Settler, Stop, SubscribedTo, SubscriptionWorker, goodbye, run,
+    Lookout, PULSE_REST_MAX, Pace, Process, Pruner, Pulse, QueueWorker, REST_MAX, Reconciler,
+    Relay, Rescuer, Scheduler, Service, Settler, Stop, SubscribedTo, SubscriptionWorker, goodbye,
+    run,
 };
 use crate::error::{Error, Result};
 use crate::event::{Event, Events};
@@ -125,33 +126,12 @@ impl Punctual {
         let process = &self.process;
         let pulse = Pulse::new(process.clone());
         let (stop, wakeups) = (self.pulse_stop.clone(), pulse.wakeups());
-        let pace =
-            Pace { stop, poll_interval: None, rest_max: PULSE_REST_MAX, ..self.pace(wakeups) };
+        let pace = Pace { stop, rest_max: PULSE_REST_MAX, ..self.pace(wakeups) };
         tasks.spawn(run(Box::new(pulse), pace));
-        for storage in &process.storages {
-            self.spawn(&mut tasks, Rescuer::new(process.clone(), storage.clone()), Vec::new());
-        }
-        if process.options.scheduling {
-            let reconciler =
-                Reconciler::new(process.clone(), blueprint.declarations, blueprint.release);
-            let wakeups = vec![process.storage.wakeup(&Line::Jobs)];
-            self.spawn(&mut tasks, Scheduler::new(process.clone(), reconciler), wakeups);
-        }
-        if let Some(retention) = process.options.retention {
-            let pruner = Pruner::new(process.storage.clone(), process.events.clone(), retention);
-            self.spawn(&mut tasks, pruner, Vec::new());
-        }
-        for (name, transport) in &process.transports {
-            let relay = Relay::new(process.clone(), name.clone(), transport.clone());
-            let wakeups = relay.wakeups();
-            self.spawn(&mut tasks, relay, wakeups);
+        for (service, wakeups) in services(process, blueprint, &settler) {
+            tasks.spawn(run(service, self.pace(wakeups)));
         }
         if process.options.handling {
-            for (queue, concurrency) in blueprint.queues {
-                let worker = QueueWorker::new(process.clone(), settler.clone(), queue, concurrency);
-                let wakeups = worker.wakeups();
-                self.spawn(&mut tasks, worker, wakeups);
-            }
             let concurrency = process.options.concurrency;
             for Consuming { from, name, consumer } in consumers {
                 let settler = settler.of(from);
@@ -186,21 +166,10 @@ impl Punctual {
         Ok(consumers)
     }
 
-    fn spawn(
-        &self,
-        tasks: &mut JoinSet<()>,
-        service: impl Service + 'static,
-        wakeups: Vec<Wakeup>,
-    ) {
-        tasks.spawn(run(Box::new(service), self.pace(wakeups)));
-    }
-
     fn pace(&self, wakeups: Vec<Wakeup>) -> Pace {
         Pace {
             clock: self.process.clock.clone(),
             events: self.process.events.clone(),
-            // Who cannot be woken knows its own time.
-            poll_interval: Some(self.process.options.poll_interval).filter(|_| !wakeups.is_empty()),
             rest_max: REST_MAX,
             wakeups,
             stop: self.process.stop.clone(),
@@ -235,6 +204,42 @@ impl Punctual {
         process.events.emit(Event::ProcessStopped { process: process.id, released: interrupted });
         Stopped { interrupted, abandoned }
     }
+}
+
+/// A service and what wakes it.
+type Paced = (Box<dyn Service>, Vec<Wakeup>);
+
+/// Every service but the pulse. Whoever empties a line listens to the storage's bell and to the
+/// lookout's; who has no line knows its own time.
+fn services(process: &Arc<Process>, blueprint: Blueprint, settler: &Settler) -> Vec<Paced> {
+    let mut services: Vec<Paced> = Vec::new();
+    let mut lookout = Lookout::new(process.clone());
+    let mut listen = |line: Line| vec![process.storage.wakeup(&line), lookout.watch(line)];
+    for storage in &process.storages {
+        services.push((Box::new(Rescuer::new(process.clone(), storage.clone())), Vec::new()));
+    }
+    if process.options.scheduling {
+        let reconciler =
+            Reconciler::new(process.clone(), blueprint.declarations, blueprint.release);
+        services.push((Box::new(Scheduler::new(process.clone(), reconciler)), listen(Line::Jobs)));
+    }
+    if let Some(retention) = process.options.retention {
+        let pruner = Pruner::new(process.storage.clone(), process.events.clone(), retention);
+        services.push((Box::new(pruner), Vec::new()));
+    }
+    for (name, transport) in &process.transports {
+        let relay = Relay::new(process.clone(), name.clone(), transport.clone());
+        let wakeups = listen(relay.line());
+        services.push((Box::new(relay), wakeups));
+    }
+    for (queue, concurrency) in blueprint.queues.into_iter().filter(|_| process.options.handling) {
+        let worker = QueueWorker::new(process.clone(), settler.clone(), queue, concurrency);
+        let mut wakeups = listen(worker.line());
+        wakeups.push(worker.freed());
+        services.push((Box::new(worker), wakeups));
+    }
+    services.push((Box::new(lookout), Vec::new()));
+    services
 }
 
 impl Drop for Punctual {

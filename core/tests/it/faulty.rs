@@ -2,6 +2,7 @@
 //! everything in the memory storage underneath, so a test can look behind its back.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -23,17 +24,35 @@ pub(crate) struct Faulty {
     inner: Arc<MemoryStorage>,
     shut: Mutex<BTreeSet<&'static str>>,
     calls: Mutex<BTreeMap<&'static str, u64>>,
+    deaf: AtomicBool,
 }
 
 /// Every call, for a storage that is out of reach as a whole.
-pub(crate) const EVERYTHING: [&str; 17] = [
+pub(crate) const EVERYTHING: [&str; 18] = [
     "enqueue", "claim", "extend", "settle", "record", "command", "declare", "due_jobs", "fire",
-    "steer", "reclaim", "beat", "prune", "next_due", "time", "jobs", "job",
+    "steer", "reclaim", "beat", "prune", "next_due", "look", "time", "jobs", "job",
 ];
 
 impl Faulty {
     pub(crate) fn over(inner: &Arc<MemoryStorage>) -> Arc<Self> {
-        Arc::new(Self { inner: inner.clone(), shut: Mutex::default(), calls: Mutex::default() })
+        Arc::new(Self {
+            inner: inner.clone(),
+            shut: Mutex::default(),
+            calls: Mutex::default(),
+            deaf: AtomicBool::new(false),
+        })
+    }
+
+    /// The same, but its bells never ring, as when another process stored something.
+    pub(crate) fn deaf(inner: &Arc<MemoryStorage>) -> Arc<Self> {
+        let storage = Self::over(inner);
+        storage.deaf.store(true, Ordering::Relaxed);
+        storage
+    }
+
+    /// How many calls were made in all.
+    pub(crate) fn calls_in_all(&self) -> u64 {
+        self.calls.lock().unwrap().values().sum()
     }
 
     /// These calls fail from now on.
@@ -138,8 +157,16 @@ impl Storage for Faulty {
         self.enter("next_due")?.next_due(line).await
     }
 
+    async fn look(&self, lines: &[Line]) -> Result<Vec<Option<Timestamp>>> {
+        self.enter("look")?.look(lines).await
+    }
+
+    fn hears_others(&self) -> bool {
+        !self.deaf.load(Ordering::Relaxed)
+    }
+
     fn wakeup(&self, line: &Line) -> Wakeup {
-        self.inner.wakeup(line)
+        if self.deaf.load(Ordering::Relaxed) { Wakeup::new().1 } else { self.inner.wakeup(line) }
     }
 
     async fn time(&self) -> Result<Timestamp> {
