@@ -22,8 +22,9 @@ pub struct Options {
     pub misfire_threshold: Duration,
     /// How long an attempt may take when neither message nor job says. Default none.
     pub timeout: Option<Duration>,
-    /// How many attempts of a queue run at once, for queues that say nothing else. Default: the
-    /// number of processors.
+    /// How many attempts of a queue run at once, for queues that say nothing else. Default 100: handlers
+    /// mostly wait for something, and a claim takes at most as many messages as there are free slots.
+    /// Give a queue whose handlers keep a processor busy about as many as there are processors.
     pub concurrency: usize,
     /// How many jobs are fired, or leases rescued, in one turn. Default 100.
     pub batch: usize,
@@ -55,7 +56,7 @@ impl Default for Options {
             rescue_interval: Duration::from_secs(30),
             misfire_threshold: THRESHOLD_DEFAULT,
             timeout: None,
-            concurrency: std::thread::available_parallelism().map_or(1, usize::from),
+            concurrency: 100,
             batch: 100,
             drain: Duration::from_secs(30),
             grace: Duration::from_secs(5),

@@ -25,7 +25,7 @@ use crate::storage::{Settled, Settlement, Storage};
 use crate::transport::{Delivery, LeaseReceipt, Receipt};
 
 /// The most settlements in one call of a storage.
-const BATCH_MAX: usize = 256;
+const BATCH_MAX: usize = 1_024;
 /// The most settlements that wait; beyond it attempts wait, and with them the claims.
 const BACKLOG_MAX: usize = 4 * BATCH_MAX;
 

@@ -18,7 +18,7 @@ use crate::storage::{Claim, Claimed, Line, Wakeup};
 use crate::transport::{Consumer, Delivery, LeaseReceipt, Receipt};
 
 /// The most messages in one claim.
-const CLAIM_MAX: usize = 256;
+const CLAIM_MAX: usize = 1_024;
 
 /// How often a claim lets others go first.
 const YIELDS_MAX: usize = 4;
