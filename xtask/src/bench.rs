@@ -1,9 +1,17 @@
 //! `cargo xtask bench`: hands its arguments to the `punctual-bench` crate, built for release.
+//!
+//! Measurements of storages get a private server that waits for the disk as in production, unless the
+//! environment names another one.
 
 use anyhow::{Context, Result, bail};
+use xtask::servers::Durability;
 
 use crate::cargo::cargo;
+use crate::local_servers::{self, Servers};
 use crate::workspace::Workspace;
+
+/// The suite that measures storages.
+const STORAGE: &str = "storage";
 
 #[derive(clap::Args)]
 pub(crate) struct Options {
@@ -16,9 +24,16 @@ pub(crate) fn run(workspace: &Workspace, options: &Options) -> Result<bool> {
     if !workspace.has("bench/Cargo.toml") {
         bail!("there is no bench/ crate in this workspace yet");
     }
-    let status = cargo(workspace, &["run", "--release", "-p", "punctual-bench", "--"])
-        .args(&options.arguments)
-        .status()
-        .context("start the benchmark")?;
+    let mut servers = Servers::default();
+    if options.arguments.first().is_some_and(|suite| suite == STORAGE) {
+        let wanted = local_servers::wanted(workspace, &[]);
+        local_servers::sweep(workspace)?;
+        local_servers::provide(&wanted)?;
+        servers = Servers::start(workspace, &wanted, Durability::Durable)?;
+    }
+    let mut command = cargo(workspace, &["run", "--release", "-p", "punctual-bench", "--"]);
+    command.args(&options.arguments);
+    servers.tell(&mut command);
+    let status = command.status().context("start the benchmark")?;
     Ok(status.success())
 }

@@ -15,8 +15,8 @@ mod bench;
 mod cargo;
 mod check;
 mod generate;
+mod local_servers;
 mod needs;
-mod servers;
 mod simulate;
 mod step;
 mod stopwatch;
@@ -56,7 +56,7 @@ enum Command {
     /// The local servers that the tests of the present crates need.
     Servers {
         #[command(subcommand)]
-        action: servers::Action,
+        action: local_servers::Action,
     },
     /// Rewrite the generated documents.
     Generate(generate::Options),
@@ -98,7 +98,7 @@ fn run(command: Command) -> anyhow::Result<bool> {
         Command::Generate(options) => generate::run(&workspace, &options, &mut steps),
         Command::Bench(options) => return bench::run(&workspace, &options),
         Command::Servers { action } => {
-            servers::run(&action);
+            local_servers::run(&workspace, &action)?;
             return Ok(true);
         }
         Command::Adr { action } => {

@@ -1,97 +1,122 @@
 //! What the tests need beside the Rust toolchain, and putting it there.
 //!
-//! A need belongs to a folder and applies only while that folder exists; a program that is present is
-//! never touched. Installing is done with the distribution's packages as root, otherwise the command
-//! is printed for the person. The table is empty today: the core needs nothing but the toolchain.
+//! A server that is present is never touched. Installing is done with the distribution's packages as
+//! root; for anybody else the command is printed. Packages like to start the service they bring: while
+//! they are installed, a policy tells them not to, and a policy that was there already is left alone.
 
-use std::path::Path;
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, Result, bail};
+use xtask::servers::Server;
 
-use crate::tally::Tally;
-use crate::workspace::Workspace;
+/// What Debian's `invoke-rc.d` asks before it starts a service.
+const POLICY: &str = "/usr/sbin/policy-rc.d";
+const POLICY_TEXT: &str = "#!/bin/sh\n# Put here by `cargo xtask` while it installs packages; may be removed.\nexit 101\n";
 
-struct Need {
-    /// The folder whose tests need it, such as `storages/postgres`.
-    folder: &'static str,
-    /// The program looked for in the search path.
-    program: &'static str,
-    /// The Debian package that brings it.
-    package: &'static str,
-}
-
-const NEEDS: &[Need] = &[];
-
-pub(crate) fn provide(workspace: &Workspace) -> Result<Tally> {
-    let packages = missing(NEEDS, |folder| workspace.has(folder), in_search_path);
-    if packages.is_empty() {
-        println!("    nothing to install");
-    } else {
-        install(&packages)?;
+/// Installs the servers that are not there yet. Speaks on standard error only: what `servers up` prints
+/// is read by a shell.
+pub(crate) fn provide(servers: &[&dyn Server]) -> Result<()> {
+    let absent: Vec<&&dyn Server> =
+        servers.iter().filter(|server| !server.is_installed()).collect();
+    if absent.is_empty() {
+        return Ok(());
     }
-    Ok(Tally::default())
+    let _policy = Policy::set(Path::new(POLICY))?;
+    apt(&["update", "--quiet"])?;
+    let mut packages = Vec::new();
+    for server in &absent {
+        packages.extend(server.packages()?);
+    }
+    install(&packages)?;
+    match absent.iter().find(|server| !server.is_installed()) {
+        Some(server) => bail!("{} is not there after installing", server.name()),
+        None => Ok(()),
+    }
 }
 
-fn missing(
-    needs: &[Need],
-    exists: impl Fn(&str) -> bool,
-    found: impl Fn(&str) -> bool,
-) -> Vec<&'static str> {
-    let mut packages: Vec<&str> = needs
-        .iter()
-        .filter(|need| exists(need.folder) && !found(need.program))
-        .map(|need| need.package)
-        .collect();
-    packages.sort_unstable();
-    packages.dedup();
-    packages
+fn install(packages: &[String]) -> Result<()> {
+    eprintln!("    installing {}", packages.join(", "));
+    let mut line = vec!["install", "--yes", "--quiet", "--no-install-recommends"];
+    line.extend(packages.iter().map(String::as_str));
+    apt(&line).with_context(|| format!("as root, run: apt-get install {}", packages.join(" ")))
 }
 
-fn install(packages: &[&str]) -> Result<()> {
-    println!("    installing {}", packages.join(", "));
+fn apt(arguments: &[&str]) -> Result<()> {
     let status = Command::new("apt-get")
-        .args(["install", "--yes", "--no-install-recommends"])
-        .args(packages)
+        .args(arguments)
         .env("DEBIAN_FRONTEND", "noninteractive")
+        .stdout(std::io::stderr())
         .status()
         .context("start apt-get")?;
     if !status.success() {
-        bail!("apt-get ended with {status}; as root, run: apt-get install {}", packages.join(" "));
+        bail!("`apt-get {}` ended with {status}", arguments.join(" "));
     }
     Ok(())
 }
 
-fn in_search_path(program: &str) -> bool {
-    let folders = std::env::var_os("PATH").unwrap_or_default();
-    std::env::split_paths(&folders).any(|folder| is_file(&folder.join(program)))
+/// "Start no service", said for as long as this lives.
+struct Policy {
+    file: Option<PathBuf>,
 }
 
-fn is_file(path: &Path) -> bool {
-    path.metadata().is_ok_and(|facts| facts.is_file())
+impl Policy {
+    fn set(file: &Path) -> Result<Self> {
+        // One of ours is what an interrupted run left behind: it is taken over and removed after.
+        if fs::read_to_string(file).is_ok_and(|text| text != POLICY_TEXT) {
+            return Ok(Self { file: None });
+        }
+        fs::write(file, POLICY_TEXT)
+            .and_then(|()| fs::set_permissions(file, fs::Permissions::from_mode(0o755)))
+            .with_context(|| format!("write {}; installing packages needs root", file.display()))?;
+        Ok(Self { file: Some(file.to_owned()) })
+    }
+}
+
+impl Drop for Policy {
+    fn drop(&mut self) {
+        if let Some(file) = &self.file
+            && let Err(error) = fs::remove_file(file)
+        {
+            eprintln!("could not remove {}: {error}", file.display());
+        }
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    const SAMPLE: &[Need] = &[
-        Need { folder: "transports/mqtt", program: "mosquitto", package: "mosquitto" },
-        Need { folder: "transports/redis", program: "redis-server", package: "redis-server" },
-    ];
-
-    #[test]
-    fn only_what_a_present_crate_needs_and_the_machine_lacks() {
-        let none: [&str; 0] = [];
-        assert_eq!(missing(SAMPLE, |_| false, |_| false), none);
-        assert_eq!(missing(SAMPLE, |_| true, |_| true), none);
-        let only_redis = |folder: &str| folder == "transports/redis";
-        assert_eq!(missing(SAMPLE, only_redis, |_| false), ["redis-server"]);
+    fn file(name: &str) -> PathBuf {
+        std::env::temp_dir().join(format!("punctual-policy-{name}-{}", std::process::id()))
     }
 
     #[test]
-    fn the_search_path_is_searched() {
-        assert!(in_search_path("cargo"));
-        assert!(!in_search_path("no-program-has-this-name"));
+    fn a_policy_is_set_and_removed() {
+        let file = file("new");
+        let policy = Policy::set(&file).unwrap();
+        assert!(fs::read_to_string(&file).unwrap().ends_with("exit 101\n"));
+        assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o755);
+        drop(policy);
+        assert!(!file.exists());
+    }
+
+    #[test]
+    fn a_policy_of_others_stays_as_it_is() {
+        let file = file("other");
+        fs::write(&file, "#!/bin/sh\nexit 104\n").unwrap();
+        drop(Policy::set(&file).unwrap());
+        assert_eq!(fs::read_to_string(&file).unwrap(), "#!/bin/sh\nexit 104\n");
+        fs::remove_file(&file).unwrap();
+    }
+
+    #[test]
+    fn a_policy_left_behind_by_us_is_removed() {
+        let file = file("left");
+        fs::write(&file, POLICY_TEXT).unwrap();
+        drop(Policy::set(&file).unwrap());
+        assert!(!file.exists());
     }
 }

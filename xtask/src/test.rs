@@ -1,5 +1,8 @@
 //! `cargo xtask test`: everything the README promises, in one command.
 //!
+//! The servers that back-ends need are installed, started privately, required and stopped again; to
+//! leave one out takes `--without`, so that a run never shows less than it seems to.
+//!
 //! The pure parts and the simulation run in a release build as well: the compiler this workspace
 //! starts from miscompiles `bool as usize` after a comparison at the higher optimisation levels, so
 //! what holds in a debug build is not yet shown for users.
@@ -7,9 +10,10 @@
 use std::process::Command;
 
 use anyhow::{Result, bail};
+use xtask::servers::Durability;
 
 use crate::cargo::{Empty, cargo, count_tests, count_tests_by, has_subcommand};
-use crate::needs;
+use crate::local_servers::{self, Servers};
 use crate::simulate;
 use crate::step::Steps;
 use crate::tally::{Runner, Tally};
@@ -27,13 +31,20 @@ pub(crate) struct Options {
     /// Back-ends that must take part: without their server the run fails instead of ignoring them.
     #[arg(long, value_name = "A,B", value_delimiter = ',')]
     with: Vec<String>,
+    /// Back-ends whose server is neither installed nor started; their tests are ignored, visibly.
+    #[arg(long, value_name = "A,B", value_delimiter = ',', conflicts_with = "with")]
+    without: Vec<String>,
 }
 
 pub(crate) fn run(workspace: &Workspace, options: &Options, steps: &mut Steps) -> Result<()> {
-    let required = required(&options.with, &workspace.back_ends())?;
-    steps.run("needs", || needs::provide(workspace));
+    let present = workspace.back_ends();
+    known(&options.with, &present)?;
+    known(&options.without, &present)?;
+    let servers = start_servers(workspace, options, steps);
+    let required = required(&options.with, &servers.names());
     steps.run("tests", || {
         let (runner, mut command) = every_test(workspace);
+        servers.tell(&mut command);
         if !required.is_empty() {
             command.env("PUNCTUAL_REQUIRE", &required);
         }
@@ -51,6 +62,23 @@ pub(crate) fn run(workspace: &Workspace, options: &Options, steps: &mut Steps) -
         steps.run("requirements named by tests", || coverage(workspace));
     }
     Ok(())
+}
+
+/// Installs and starts what the back-ends need. A server that does not come is a failed step, and its
+/// back-end's tests fail too, unless it was left out by name.
+fn start_servers(workspace: &Workspace, options: &Options, steps: &mut Steps) -> Servers {
+    let wanted = local_servers::wanted(workspace, &options.without);
+    let mut servers = Servers::default();
+    steps.run("servers", || {
+        for name in &options.without {
+            println!("    WITHOUT {name}, as asked: its tests are ignored");
+        }
+        local_servers::sweep(workspace)?;
+        local_servers::provide(&wanted)?;
+        servers = Servers::start(workspace, &wanted, Durability::Relaxed)?;
+        Ok(Tally::default())
+    });
+    servers
 }
 
 /// Every test of the workspace but the doc tests, by nextest where there is one.
@@ -77,7 +105,15 @@ fn coverage(workspace: &Workspace) -> Result<Tally> {
     Ok(Tally::default())
 }
 
-fn required(asked: &[String], present: &[String]) -> Result<String> {
+/// The back-ends asked for and those that have a server, each once.
+fn required(asked: &[String], served: &[String]) -> String {
+    let mut names: Vec<&str> = asked.iter().chain(served).map(String::as_str).collect();
+    names.sort_unstable();
+    names.dedup();
+    names.join(",")
+}
+
+fn known(asked: &[String], present: &[String]) -> Result<()> {
     for name in asked {
         if !present.contains(name) {
             let known = match present {
@@ -87,7 +123,7 @@ fn required(asked: &[String], present: &[String]) -> Result<String> {
             bail!("no back-end named `{name}` in storages/ or transports/: {known}");
         }
     }
-    Ok(asked.join(","))
+    Ok(())
 }
 
 #[cfg(test)]
@@ -100,15 +136,21 @@ mod tests {
 
     #[test]
     fn a_back_end_that_does_not_exist_is_refused_by_name() {
-        let error = required(&names(&["postgres"]), &names(&["sqlite"])).unwrap_err();
+        let error = known(&names(&["postgres"]), &names(&["sqlite"])).unwrap_err();
         assert!(error.to_string().contains("`postgres`"));
         assert!(error.to_string().contains("there are sqlite"));
     }
 
     #[test]
-    fn required_back_ends_are_passed_on() {
+    fn what_was_asked_for_and_what_has_a_server_must_take_part() {
+        assert_eq!(required(&names(&["sqlite"]), &names(&["postgres"])), "postgres,sqlite");
+        assert_eq!(required(&names(&["postgres"]), &names(&["postgres"])), "postgres");
+        assert_eq!(required(&[], &[]), "");
+    }
+
+    #[test]
+    fn a_back_end_that_exists_may_be_named() {
         let present = names(&["kafka", "sqlite"]);
-        assert_eq!(required(&present, &present).unwrap(), "kafka,sqlite");
-        assert_eq!(required(&[], &present).unwrap(), "");
+        assert!(known(&present, &present).is_ok());
     }
 }

@@ -35,6 +35,12 @@ impl Workspace {
         self.root.join(relative)
     }
 
+    /// Where everything goes that can be thrown away.
+    pub(crate) fn target(&self) -> PathBuf {
+        let told = std::env::var_os("CARGO_TARGET_DIR").filter(|folder| !folder.is_empty());
+        told.map_or_else(|| self.path("target"), |folder| self.root.join(folder))
+    }
+
     pub(crate) fn has(&self, relative: &str) -> bool {
         self.path(relative).exists()
     }

@@ -1,6 +1,7 @@
 //! Who may know whom: read from the manifests and from the code.
 //!
-//! A storage or a transport knows the core and nothing else of ours; the core knows none of them; only
+//! A storage or a transport knows the core and nothing else of ours, but for the rows the SQL storages
+//! share; the core knows none of them; only
 //! `server/src/backends.rs` names concrete ones. Back-ends are recognised by their folder, so a new one
 //! is under the rule from its first commit.
 
@@ -10,10 +11,12 @@ use super::{Finding, Source};
 const FAMILIES: [&str; 2] = ["storages/", "transports/"];
 /// Tests of a back-end may use the shared suite.
 const SUITE: &str = "punctual-conformance";
+/// What the SQL storages share.
+const ROWS: &str = "punctual-rows";
 /// The one file that names concrete back-ends.
 const BACK_ENDS: &str = "server/src/backends.rs";
 /// Folders outside the product: they show and measure concrete back-ends.
-const OUTSIDE: [&str; 3] = ["bench/", "examples/", "xtask/"];
+const OUTSIDE: [&str; 4] = ["bench/", "chaos/", "examples/", "xtask/"];
 
 pub(crate) fn dependency_rules(sources: &[Source]) -> Vec<Finding> {
     let back_ends: Vec<String> = sources.iter().filter_map(back_end).collect();
@@ -60,7 +63,8 @@ fn refusal(source: &Source, section: &str, package: &str, back_ends: &[String]) 
     let folder = source.path.trim_end_matches("Cargo.toml");
     let is_back_end = back_end(source).is_some();
     let for_tests = section.contains("dev-dependencies");
-    if is_back_end && !(for_tests && package == SUITE) {
+    let shares_rows = folder.starts_with("storages/") && package == ROWS;
+    if is_back_end && !shares_rows && !(for_tests && package == SUITE) {
         return Some(format!("a back-end depends on the core only, not on `{package}`"));
     }
     if folder == "core/" && !for_tests && package != "punctual-macros" {
@@ -117,6 +121,13 @@ mod tests {
         assert_eq!(count(&[("transports/redis/Cargo.toml", text)]), 1);
         let renamed = "[dependencies.store]\npackage = \"punctual-sqlite\"\n";
         assert_eq!(count(&[("transports/redis/Cargo.toml", renamed)]), 1);
+    }
+
+    #[test]
+    fn only_storages_share_rows() {
+        let text = "[dependencies]\npunctual-rows.workspace = true\n";
+        assert_eq!(count(&[("storages/postgres/Cargo.toml", text)]), 0);
+        assert_eq!(count(&[("transports/redis/Cargo.toml", text)]), 1);
     }
 
     #[test]

@@ -1,0 +1,90 @@
+//! Servers that outlive the command that starts them: `cargo xtask servers up`, `down`, `status`.
+
+use std::fs::{self, File};
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::Stdio;
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
+
+use super::record::{self, Record};
+use super::{Durability, Keeper, Place, Server, named, process};
+
+/// Between the start and the first answer.
+const READY_WITHIN: Duration = Duration::from_secs(60);
+
+/// Stops what killed runs left behind and forgets what ended by itself; answers what was stopped.
+pub fn sweep(records: &Path) -> Result<Vec<Record>> {
+    let forgotten = record::all(records).into_iter().filter(Record::is_forgotten);
+    forgotten.map(|record| record.end(records).map(|()| record)).collect()
+}
+
+/// Every server on record.
+pub fn list(records: &Path) -> Vec<Record> {
+    record::all(records)
+}
+
+/// Starts a server for a person, or answers the one that runs already.
+///
+/// One that runs with another durability is refused: somebody may be using it.
+pub fn up(server: &dyn Server, durability: Durability, records: &Path) -> Result<Record> {
+    sweep(records)?;
+    if let Some(record) = kept(server.name(), records) {
+        if record.place.durability != durability {
+            bail!(
+                "{} runs with another durability; `cargo xtask servers down` first",
+                server.name()
+            );
+        }
+        return Ok(record);
+    }
+    let place = Place::create(server.name(), durability)?;
+    let record = Record { server: server.name().to_owned(), place, keeper: Keeper::Person };
+    record.write(records)?;
+    let started = serve(server, &record.place);
+    if started.is_err() {
+        record.end(records)?;
+    }
+    started.map(|()| record)
+}
+
+/// Stops what `up` started, and nothing else; answers what it was.
+pub fn down(records: &Path) -> Result<Vec<Record>> {
+    sweep(records)?;
+    let kept = record::all(records).into_iter().filter(|record| record.keeper == Keeper::Person);
+    kept.map(|record| record.end(records).map(|()| record)).collect()
+}
+
+/// The line a shell understands.
+pub fn export(record: &Record) -> Result<String> {
+    let server = named(&record.server)?;
+    Ok(format!("export {}={}", server.variable(), server.address(&record.place)))
+}
+
+fn kept(name: &str, records: &Path) -> Option<Record> {
+    let mut all = record::all(records).into_iter();
+    all.find(|record| record.server == name && record.keeper == Keeper::Person)
+}
+
+fn serve(server: &dyn Server, place: &Place) -> Result<()> {
+    let mut command = server.prepare(place)?;
+    let log = File::create(place.log())?;
+    let mut child = command
+        .stdin(Stdio::null())
+        .stdout(log.try_clone()?)
+        .stderr(log)
+        .process_group(0)
+        .spawn()
+        .with_context(|| format!("start {}", server.name()))?;
+    fs::write(place.pid_file(), child.id().to_string())?;
+    let mut ended = false;
+    let looked = process::eventually(READY_WITHIN, || {
+        ended = matches!(child.try_wait(), Ok(Some(_)));
+        ended || server.is_ready(place)
+    });
+    if ended || !looked {
+        bail!("{} did not start:\n{}", server.name(), place.log_tail());
+    }
+    Ok(())
+}

@@ -1,0 +1,19 @@
+//! Private servers on this machine: one file per product, and what all of them share.
+//!
+//! A server lives in a scratch folder on a free loopback port and belongs to somebody: to the run that
+//! started it (`Running`, on a leash that also holds when the run is killed) or to the person who asked
+//! for it (`detached`, until `down`). Every scratch folder is on record, so that nothing is forgotten.
+
+pub mod detached;
+mod place;
+mod postgres;
+mod process;
+mod record;
+mod running;
+mod server;
+
+pub use place::{Durability, Place};
+pub use postgres::Postgres;
+pub use record::{Keeper, Record};
+pub use running::Running;
+pub use server::{SERVERS, Server, named};

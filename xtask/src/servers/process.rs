@@ -1,0 +1,113 @@
+//! Processes of the system: whether one lives, whose it is, signalling it, waiting with an end.
+//!
+//! A process id alone proves nothing, because ids are used again: before anything is signalled, its
+//! command line has to name our scratch folder. Signals go through the shell's own `kill`, which every
+//! system has.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+use std::sync::mpsc;
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
+
+/// How often something that should happen soon is looked for.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// Whether the process lives and serves from this folder.
+pub(super) fn is_ours(pid: u32, folder: &Path) -> bool {
+    command_line(pid).is_some_and(|line| line.contains(&*folder.to_string_lossy()))
+}
+
+/// Whether the process lives and is one of these tools, or a test of theirs.
+pub(super) fn is_alive(pid: u32) -> bool {
+    command_line(pid).is_some_and(|line| !line.trim().is_empty())
+}
+
+/// Sends a signal, named without `SIG`. A negative id means the whole group.
+pub(super) fn signal(name: &str, pid: i64) -> Result<()> {
+    let status = Command::new("sh")
+        .args(["-c", r#"kill -s "$1" -- "$2" 2>/dev/null"#, "sh", name, &pid.to_string()])
+        .status()
+        .context("start sh")?;
+    if !status.success() {
+        bail!("process {pid} could not be sent SIG{name}");
+    }
+    Ok(())
+}
+
+/// Looks until it is so, at most this long; answers whether it became so.
+pub(super) fn eventually(at_most: Duration, mut is_so: impl FnMut() -> bool) -> bool {
+    let looks = at_most.as_millis() / LOOK.as_millis();
+    (0..looks).any(|_| {
+        let so = is_so();
+        if !so {
+            pause(LOOK);
+        }
+        so
+    }) || is_so()
+}
+
+/// Ends a server: asks with its signal, and insists when it does not listen.
+pub(super) fn end(pid: u32, folder: &Path, stop_signal: &str) -> Result<()> {
+    if !is_ours(pid, folder) {
+        return Ok(());
+    }
+    signal(stop_signal, i64::from(pid))?;
+    if eventually(Duration::from_secs(20), || !is_ours(pid, folder)) {
+        return Ok(());
+    }
+    eprintln!("process {pid} did not end after SIG{stop_signal}; it is killed");
+    signal("KILL", i64::from(pid))?;
+    if !eventually(Duration::from_secs(5), || !is_ours(pid, folder)) {
+        bail!("process {pid} cannot be ended");
+    }
+    Ok(())
+}
+
+/// Waits; nobody ever sends on the channel.
+fn pause(length: Duration) {
+    let (_never, wait) = mpsc::channel::<()>();
+    let _ = wait.recv_timeout(length);
+}
+
+fn command_line(pid: u32) -> Option<String> {
+    if Path::new("/proc/self").exists() {
+        let line = fs::read(format!("/proc/{pid}/cmdline")).ok()?;
+        return Some(String::from_utf8_lossy(&line).replace('\0', " "));
+    }
+    let output =
+        Command::new("ps").args(["-o", "command=", "-p", &pid.to_string()]).output().ok()?;
+    output.status.success().then(|| String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn this_process_lives_and_is_nobodys_server() {
+        let own = std::process::id();
+        assert!(is_alive(own));
+        assert!(!is_ours(own, Path::new("/no/folder/of/this/name")));
+        assert!(!is_alive(u32::MAX));
+    }
+
+    #[test]
+    fn waiting_ends_when_it_is_so_and_when_it_never_is() {
+        let mut looks = 0;
+        assert!(eventually(Duration::from_secs(1), || {
+            looks += 1;
+            looks == 2
+        }));
+        assert_eq!(looks, 2);
+        assert!(!eventually(Duration::ZERO, || false));
+    }
+
+    #[test]
+    fn a_process_that_is_not_there_is_not_signalled() {
+        assert!(signal("TERM", i64::from(u32::MAX)).is_err());
+        end(u32::MAX, Path::new("/nowhere"), "TERM").unwrap();
+    }
+}

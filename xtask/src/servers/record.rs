@@ -1,0 +1,163 @@
+//! What stands on record about a started server: one small text file each, in a folder under `target/`.
+//!
+//! A record is written before the server starts and removed after it ended, so a run that was killed
+//! leaves a record behind, and the next run stops what it finds by it.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+
+use super::place::{self, Durability, Place};
+use super::{named, process};
+
+/// Who stops the server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Keeper {
+    /// A person, with `cargo xtask servers down`.
+    Person,
+    /// The process of this id, when its work is done.
+    Run(u32),
+}
+
+/// A server that was started and has not been stopped in order.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Record {
+    /// The product.
+    pub server: String,
+    /// Where it lives.
+    pub place: Place,
+    /// Who stops it.
+    pub keeper: Keeper,
+}
+
+impl Record {
+    /// The file of this record in the folder of records.
+    pub fn file(&self, records: &Path) -> PathBuf {
+        records.join(format!("{}-{}", self.server, self.place.port))
+    }
+
+    pub(super) fn write(&self, records: &Path) -> Result<()> {
+        fs::create_dir_all(records).with_context(|| format!("create {}", records.display()))?;
+        let file = self.file(records);
+        fs::write(&file, self.to_text()).with_context(|| format!("write {}", file.display()))
+    }
+
+    /// How long ago it was written.
+    pub fn age(&self, records: &Path) -> Option<Duration> {
+        fs::metadata(self.file(records)).ok()?.modified().ok()?.elapsed().ok()
+    }
+
+    /// The process id, while it lives.
+    pub fn live_pid(&self) -> Option<u32> {
+        self.place.pid().filter(|pid| process::is_ours(*pid, &self.place.folder))
+    }
+
+    /// Whether nobody is left who would stop it.
+    pub fn is_forgotten(&self) -> bool {
+        match self.keeper {
+            Keeper::Person => self.live_pid().is_none(),
+            Keeper::Run(pid) => !process::is_alive(pid),
+        }
+    }
+
+    /// Stops the server if it runs, removes its folder and the record.
+    pub fn end(&self, records: &Path) -> Result<()> {
+        if let Some(pid) = self.live_pid() {
+            process::end(pid, &self.place.folder, named(&self.server)?.stop_signal())?;
+        }
+        self.place.remove();
+        let file = self.file(records);
+        match fs::remove_file(&file) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                Err(error).with_context(|| format!("remove {}", file.display()))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn to_text(&self) -> String {
+        let Place { folder, port, durability } = &self.place;
+        let durable = *durability == Durability::Durable;
+        let keeper = match self.keeper {
+            Keeper::Person => "person".to_owned(),
+            Keeper::Run(pid) => pid.to_string(),
+        };
+        format!(
+            "server={}\nport={port}\ndurable={durable}\nkeeper={keeper}\nfolder={}\n",
+            self.server,
+            folder.display()
+        )
+    }
+
+    fn from_text(text: &str) -> Option<Self> {
+        let value = |key: &str| {
+            let mut lines = text.lines().filter_map(|line| line.split_once('='));
+            lines.find(|(name, _)| *name == key).map(|(_, value)| value)
+        };
+        let durability = match value("durable")? {
+            "true" => Durability::Durable,
+            _ => Durability::Relaxed,
+        };
+        let keeper = match value("keeper")? {
+            "person" => Keeper::Person,
+            pid => Keeper::Run(pid.parse().ok()?),
+        };
+        let folder = PathBuf::from(value("folder")?);
+        let place = Place { folder, port: value("port")?.parse().ok()?, durability };
+        Some(Self { server: value("server")?.to_owned(), place, keeper })
+    }
+}
+
+/// Every record, by name; a file that is none is passed over.
+pub(super) fn all(records: &Path) -> Vec<Record> {
+    let entries = fs::read_dir(records).into_iter().flatten().flatten();
+    let texts = entries.filter_map(|entry| fs::read_to_string(entry.path()).ok());
+    let mut all: Vec<Record> = texts.filter_map(|text| Record::from_text(&text)).collect();
+    all.retain(|record| is_scratch(&record.place.folder));
+    all.sort_by_key(|record| (record.server.clone(), record.place.port));
+    all
+}
+
+/// Only a folder that `Place::create` could have made is ever removed on a record's word.
+fn is_scratch(folder: &Path) -> bool {
+    let name = folder.file_name().unwrap_or_default().to_string_lossy();
+    folder.is_absolute() && place::is_scratch_name(&name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sample(keeper: Keeper) -> Record {
+        let folder = PathBuf::from("/tmp/punctual-postgres-12-4711");
+        let place = Place { folder, port: 4711, durability: Durability::Durable };
+        Record { server: "postgres".to_owned(), place, keeper }
+    }
+
+    #[test]
+    fn a_record_reads_back_as_it_was_written() {
+        for keeper in [Keeper::Person, Keeper::Run(12)] {
+            let record = sample(keeper);
+            assert_eq!(Record::from_text(&record.to_text()), Some(record));
+        }
+        assert_eq!(Record::from_text("server=postgres\n"), None);
+        assert_eq!(Record::from_text(""), None);
+    }
+
+    #[test]
+    fn what_a_dead_run_started_is_forgotten() {
+        assert!(sample(Keeper::Run(u32::MAX)).is_forgotten());
+        assert!(!sample(Keeper::Run(std::process::id())).is_forgotten());
+        assert!(sample(Keeper::Person).is_forgotten(), "nothing runs there");
+    }
+
+    #[test]
+    fn no_other_folder_is_ever_removed() {
+        assert!(is_scratch(&sample(Keeper::Person).place.folder));
+        for other in ["/", "/tmp", "punctual-postgres-1-2", "/etc/punctual-x", "/tmp/punctual-"] {
+            assert!(!is_scratch(Path::new(other)), "{other}");
+        }
+    }
+}

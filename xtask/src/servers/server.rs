@@ -1,0 +1,73 @@
+//! What the tools have to know about a product to start one of its servers, and the table of products.
+//!
+//! A new product is one file beside this one and one entry in `SERVERS`. Nothing else names products.
+
+use std::process::Command;
+
+use anyhow::{Context, Result};
+
+use super::{Place, Postgres};
+
+/// Every product the tools can start.
+pub const SERVERS: &[&dyn Server] = &[&Postgres];
+
+/// A product with a server, as far as starting one goes.
+pub trait Server: Sync {
+    /// Its name, which is also its back-end's: `postgres`.
+    fn name(&self) -> &'static str;
+
+    /// The folder whose tests need it, such as `storages/postgres`.
+    fn folder(&self) -> &'static str;
+
+    /// The variable by which tests learn where it is.
+    fn variable(&self) -> &'static str;
+
+    /// Whether its programs are on this machine.
+    fn is_installed(&self) -> bool;
+
+    /// The distribution's packages that bring it; may ask the package manager.
+    fn packages(&self) -> Result<Vec<String>>;
+
+    /// Fills the folder if it is empty and answers the command that serves in the foreground.
+    fn prepare(&self, place: &Place) -> Result<Command>;
+
+    /// Whether it answers.
+    fn is_ready(&self, place: &Place) -> bool;
+
+    /// The address for the tests.
+    fn address(&self, place: &Place) -> String;
+
+    /// The signal that makes it end soon and in order, without `SIG`.
+    fn stop_signal(&self) -> &'static str {
+        "TERM"
+    }
+}
+
+/// The product of this name.
+pub fn named(name: &str) -> Result<&'static dyn Server> {
+    let found = SERVERS.iter().find(|server| server.name() == name);
+    found.copied().with_context(|| {
+        let known: Vec<&str> = SERVERS.iter().map(|server| server.name()).collect();
+        format!("no server named `{name}`: the tools know {}", known.join(", "))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_folders_and_variables_belong_together() {
+        for server in SERVERS {
+            assert!(server.folder().ends_with(&format!("/{}", server.name())));
+            assert!(server.variable().starts_with("PUNCTUAL_"));
+            assert_eq!(named(server.name()).unwrap().name(), server.name());
+        }
+    }
+
+    #[test]
+    fn an_unknown_name_is_answered_with_the_known_ones() {
+        let error = named("oracle").err().unwrap().to_string();
+        assert!(error.contains("`oracle`") && error.contains("postgres"), "{error}");
+    }
+}

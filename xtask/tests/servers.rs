@@ -1,0 +1,200 @@
+//! Really starting servers: ready, private, durable when asked, stopped in every way a run can end.
+//!
+//! Without the product on this machine a case is *ignored*, never passed; when `PUNCTUAL_REQUIRE` names
+//! the product, it fails instead.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    reason = "a test that cannot go on stops, and says what it does"
+)]
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::{Command, ExitCode, Stdio};
+use std::sync::mpsc;
+use std::time::Duration;
+
+use libtest_mimic::{Arguments, Failed, Trial};
+use xtask::servers::{Durability, Keeper, Postgres, Running, Server, detached};
+
+type Case = fn() -> Result<(), Failed>;
+
+const CASES: [(&str, Case); 6] = [
+    ("a_server_answers_until_it_is_dropped", a_server_answers_until_it_is_dropped),
+    ("a_killed_run_takes_its_server_along", a_killed_run_takes_its_server_along),
+    ("what_lost_its_leash_is_swept_away", what_lost_its_leash_is_swept_away),
+    ("a_crashed_server_serves_its_data_again", a_crashed_server_serves_its_data_again),
+    ("up_twice_is_one_server_and_down_stops_it", up_twice_is_one_server_and_down_stops_it),
+    ("down_leaves_the_servers_of_runs_alone", down_leaves_the_servers_of_runs_alone),
+];
+/// Set for the copy of this program that is killed.
+const VICTIM: &str = "PUNCTUAL_TEST_VICTIM";
+
+fn main() -> ExitCode {
+    if let Some(records) = std::env::var_os(VICTIM) {
+        return be_the_victim(records.into());
+    }
+    let required = std::env::var("PUNCTUAL_REQUIRE").unwrap_or_default();
+    let is_required = required.split(',').any(|name| name == Postgres.name());
+    let is_installed = Postgres.is_installed();
+    if !is_installed {
+        println!("ignored: PostgreSQL is not installed on this machine");
+    }
+    let trials = CASES.map(|(name, case)| {
+        let run = move || {
+            if is_installed { case() } else { Err("PostgreSQL is not installed".into()) }
+        };
+        Trial::test(name, run).with_ignored_flag(!is_installed && !is_required)
+    });
+    libtest_mimic::run(&Arguments::from_args(), trials.into()).exit_code()
+}
+
+fn a_server_answers_until_it_is_dropped() -> Result<(), Failed> {
+    let records = Records::new("answers");
+    let running = Running::start(&Postgres, Durability::Relaxed, &records.0)?;
+    let place = running.place().clone();
+    assert_eq!(query(&running, "show fsync"), "off");
+    assert_eq!(query(&running, "show listen_addresses"), "127.0.0.1");
+    assert_eq!(detached::list(&records.0)[0].keeper, Keeper::Run(std::process::id()));
+    drop(running);
+    assert!(!Postgres.is_ready(&place));
+    assert!(!place.folder.exists(), "the scratch folder is gone");
+    assert_eq!(detached::list(&records.0), []);
+    Ok(())
+}
+
+/// The run is killed with no chance to clean up; the leash notices that its pipe is closed.
+fn a_killed_run_takes_its_server_along() -> Result<(), Failed> {
+    let records = Records::new("killed");
+    let mut victim = victim(&records)?;
+    let record = detached::list(&records.0).pop().unwrap();
+    assert!(Postgres.is_ready(&record.place));
+    victim.kill()?;
+    victim.wait()?;
+    let gone = (0..400).any(|_| {
+        pause(Duration::from_millis(50));
+        !record.place.folder.exists()
+    });
+    assert!(gone, "the leash removes the folder");
+    assert!(!Postgres.is_ready(&record.place));
+    assert_eq!(detached::list(&records.0), []);
+    Ok(())
+}
+
+/// Run and leash are both killed: only the record is left to know of the server.
+fn what_lost_its_leash_is_swept_away() -> Result<(), Failed> {
+    let records = Records::new("swept");
+    let mut victim = victim(&records)?;
+    let record = detached::list(&records.0).pop().unwrap();
+    assert!(detached::sweep(&records.0)?.is_empty(), "its run still lives");
+    let server = record.live_pid().unwrap().to_string();
+    let leash = parent_of(&server);
+    let children = fs::read_to_string(format!("/proc/{leash}/task/{leash}/children"))?;
+    let watch = children.split_whitespace().find(|child| *child != server).unwrap();
+    shell(&format!("kill -KILL {leash} {watch} {}", victim.id()))?;
+    victim.wait()?;
+    assert!(Postgres.is_ready(&record.place), "nobody has stopped it");
+    assert_eq!(detached::sweep(&records.0)?, std::slice::from_ref(&record));
+    assert!(!Postgres.is_ready(&record.place));
+    assert!(!record.place.folder.exists());
+    Ok(())
+}
+
+fn a_crashed_server_serves_its_data_again() -> Result<(), Failed> {
+    let records = Records::new("crashed");
+    let mut running = Running::start(&Postgres, Durability::Durable, &records.0)?;
+    assert_eq!(query(&running, "show fsync"), "on");
+    query(&running, "create table kept as select 7 as seven");
+    running.crash()?;
+    assert!(!Postgres.is_ready(running.place()));
+    running.serve()?;
+    assert_eq!(query(&running, "select seven from kept"), "7");
+    Ok(())
+}
+
+fn up_twice_is_one_server_and_down_stops_it() -> Result<(), Failed> {
+    let records = Records::new("up");
+    let first = detached::up(&Postgres, Durability::Relaxed, &records.0)?;
+    let second = detached::up(&Postgres, Durability::Relaxed, &records.0)?;
+    assert_eq!(first, second);
+    assert!(detached::up(&Postgres, Durability::Durable, &records.0).is_err());
+    assert!(first.live_pid().is_some());
+    let export = detached::export(&first)?;
+    assert!(export.starts_with("export PUNCTUAL_POSTGRES_URL=postgres://"), "{export}");
+    assert_eq!(detached::down(&records.0)?, std::slice::from_ref(&first));
+    assert!(first.live_pid().is_none());
+    assert!(!first.place.folder.exists());
+    assert_eq!(detached::down(&records.0)?, []);
+    Ok(())
+}
+
+fn down_leaves_the_servers_of_runs_alone() -> Result<(), Failed> {
+    let records = Records::new("down");
+    let running = Running::start(&Postgres, Durability::Relaxed, &records.0)?;
+    assert_eq!(detached::down(&records.0)?, []);
+    assert!(Postgres.is_ready(running.place()));
+    Ok(())
+}
+
+/// Another process with a server, ready when its first line is there.
+fn victim(records: &Records) -> Result<std::process::Child, Failed> {
+    let mut victim = Command::new(std::env::current_exe()?)
+        .env(VICTIM, &records.0)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .spawn()?;
+    let mut line = String::new();
+    let mut output = std::io::BufReader::new(victim.stdout.take().unwrap());
+    std::io::BufRead::read_line(&mut output, &mut line)?;
+    assert_eq!(line, "ready\n");
+    Ok(victim)
+}
+
+fn be_the_victim(records: PathBuf) -> ExitCode {
+    let Ok(_running) = Running::start(&Postgres, Durability::Relaxed, &records) else {
+        return ExitCode::FAILURE;
+    };
+    println!("ready");
+    pause(Duration::from_secs(60));
+    ExitCode::SUCCESS
+}
+
+/// Waits; nobody ever sends on the channel.
+fn pause(length: Duration) {
+    let (_never, wait) = mpsc::channel::<()>();
+    let _ = wait.recv_timeout(length);
+}
+
+fn parent_of(pid: &str) -> String {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("PPid:")).unwrap();
+    line.trim().to_owned()
+}
+
+fn shell(line: &str) -> Result<(), Failed> {
+    let status = Command::new("sh").args(["-c", line]).status()?;
+    if status.success() { Ok(()) } else { Err(format!("`{line}` ended with {status}").into()) }
+}
+
+fn query(running: &Running, sql: &str) -> String {
+    let output = Command::new("psql").args([&running.address(), "-Atqc", sql]).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap().trim().to_owned()
+}
+
+/// A folder of records that goes with the test.
+struct Records(PathBuf);
+
+impl Records {
+    fn new(name: &str) -> Self {
+        let folder = format!("punctual-records-{name}-{}", std::process::id());
+        Self(std::env::temp_dir().join(folder))
+    }
+}
+
+impl Drop for Records {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
