@@ -109,6 +109,12 @@ impl Index {
         self.turns.wait(job, stored.slot);
     }
 
+    /// A pending message has to wait for its turn before anybody has tried to claim it.
+    pub(super) fn set_aside_unclaimed(&mut self, stored: &Stored, job: &JobName) {
+        self.lanes[stored.lane].remove(stored);
+        self.turns.wait(job, stored.slot);
+    }
+
     /// A pending message that waited for its turn is back in its lane.
     pub(super) fn offer(&mut self, stored: &Stored) {
         if self.lanes[stored.lane].insert(stored) {
@@ -133,8 +139,9 @@ impl Index {
         &self.lanes
     }
 
-    pub(super) fn next_due(&self, queue: &Queue) -> Option<Timestamp> {
-        self.find_lane(queue).and_then(|lane| self.lanes[lane].next_due())
+    /// The earliest pending message of a queue, whatever its priority.
+    pub(super) fn first(&self, queue: &Queue) -> Option<(Timestamp, Slot)> {
+        self.find_lane(queue).and_then(|lane| self.lanes[lane].first())
     }
 
     pub(super) fn wakeup(&mut self, queue: &Queue) -> Wakeup {

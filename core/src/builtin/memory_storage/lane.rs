@@ -55,8 +55,13 @@ impl Lane {
 
     /// When the earliest pending message is due.
     pub(super) fn next_due(&self) -> Option<Timestamp> {
+        self.first().map(|(due_at, _)| due_at)
+    }
+
+    /// The earliest pending message, whatever its priority.
+    pub(super) fn first(&self) -> Option<(Timestamp, Slot)> {
         let firsts = self.pending.iter().filter_map(|set| set.first_key_value());
-        firsts.map(|((due_at, _), _)| *due_at).min()
+        firsts.min().map(|((due_at, _), slot)| (*due_at, *slot))
     }
 
     pub(super) fn count_up(&mut self, state: State) {

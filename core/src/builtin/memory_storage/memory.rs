@@ -148,9 +148,9 @@ impl Memory {
         }
     }
 
-    pub(super) fn next_due(&self, line: &Line) -> Option<Timestamp> {
+    pub(super) fn next_due(&mut self, line: &Line) -> Option<Timestamp> {
         match line {
-            Line::Queue(queue) => self.index.next_due(queue),
+            Line::Queue(queue) => self.next_due_of(queue),
             Line::Jobs => self.jobs.next_due(),
             Line::Leases => None,
         }

@@ -35,12 +35,14 @@ impl Memory {
 
     pub(super) fn counts(&self, now: Timestamp) -> Counts {
         let lanes = self.index.lanes();
+        let waiting = self.index.turns.waiting().filter_map(|slot| self.records.at(slot));
         Counts {
             messages: lanes.iter().flat_map(Lane::counts).collect(),
             stale: self.index.leases.expired_count(now) as u64,
             oldest_due: lanes
                 .iter()
                 .filter_map(Lane::next_due)
+                .chain(waiting.map(|stored| stored.record.due_at))
                 .min()
                 .filter(|due_at| *due_at <= now),
         }

@@ -56,6 +56,11 @@ impl Turns {
         }
     }
 
+    /// Everything that waits.
+    pub(super) fn waiting(&self) -> impl Iterator<Item = Slot> {
+        self.jobs.values().flat_map(|turn| turn.waiting.iter().copied())
+    }
+
     /// Lets everything of a job try again; a claim looks at each once more.
     pub(super) fn release(&mut self, job: &JobName) {
         let Some(turn) = self.jobs.get_mut(job) else { return };

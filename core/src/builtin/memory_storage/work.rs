@@ -10,7 +10,7 @@ use super::records::Stored;
 use super::turns::Turns;
 use crate::error::Result;
 use crate::model::{
-    JobName, Lease, LeaseRef, Message, MessageId, MessageRecord, Source, State, StateChange,
+    JobName, Lease, LeaseRef, Message, MessageId, MessageRecord, Queue, Source, State, StateChange,
 };
 use crate::policy::Verdict;
 use crate::storage::{
@@ -81,6 +81,19 @@ impl Memory {
             self.index.enter(stored);
         }
         claimed
+    }
+
+    /// When the first message of a queue is due that does not wait for its turn. Those that do are
+    /// set aside on the way, so that nobody is sent to look for them.
+    pub(super) fn next_due_of(&mut self, queue: &Queue) -> Option<Timestamp> {
+        loop {
+            let (due_at, slot) = self.index.first(queue)?;
+            let stored = self.records.at(slot)?;
+            match waits_for(&stored.record.message, &self.index.turns, &self.jobs) {
+                Some(job) => self.index.set_aside_unclaimed(stored, job),
+                None => return Some(due_at),
+            }
+        }
     }
 
     pub(super) fn extend(&mut self, leases: &[LeaseRef], until: Timestamp) -> Vec<Extended> {
