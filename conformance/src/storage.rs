@@ -8,15 +8,21 @@ mod fixture;
 
 // A behaviour's name is its sentence.
 #[allow(missing_docs)]
+pub mod batch;
+#[allow(missing_docs)]
 pub mod claim;
 #[allow(missing_docs)]
 pub mod command;
+#[allow(missing_docs)]
+pub mod contents;
 #[allow(missing_docs)]
 pub mod enqueue;
 #[allow(missing_docs)]
 pub mod fire;
 #[allow(missing_docs)]
 pub mod inspect;
+#[allow(missing_docs)]
+pub mod instants;
 #[allow(missing_docs)]
 pub mod jobs;
 #[allow(missing_docs)]
@@ -56,11 +62,14 @@ pub fn run(name: &str, backend: Backend) -> ExitCode {
 
 fn cases() -> impl Iterator<Item = Case> {
     let modules = [
+        batch::CASES,
         claim::CASES,
         command::CASES,
+        contents::CASES,
         enqueue::CASES,
         fire::CASES,
         inspect::CASES,
+        instants::CASES,
         jobs::CASES,
         lease::CASES,
         prune::CASES,

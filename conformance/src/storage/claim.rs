@@ -2,12 +2,12 @@
 
 use std::collections::BTreeSet;
 
-use punctual::model::{Message, MessageId, Priority, State};
+use punctual::model::{Message, MessageId, Priority, Source, State};
 use punctual::policy::Verdict;
-use punctual::storage::{Claim, Settlement};
+use punctual::storage::{Claim, Settled, Settlement};
 
 use super::Fixture;
-use super::fixture::{again, at, dead, ids_of, microsecond_after, queue};
+use super::fixture::{again, at, dead, ids_of, microsecond_after, queue, together};
 
 behaviours! {
     only_pending_messages_that_are_due_are_claimed,
@@ -16,6 +16,8 @@ behaviours! {
     a_claim_counts_the_attempt_and_gives_a_lease_with_a_greater_token,
     nothing_is_handed_out_early_when_time_goes_back,
     no_message_is_given_to_two_owners,
+    tokens_grow_across_nodes,
+    messages_of_jobs_and_published_ones_share_one_order,
     a_dead_message_is_never_claimed_by_itself,
     queues_do_not_see_each_other,
 }
@@ -82,16 +84,12 @@ pub async fn nothing_is_handed_out_early_when_time_goes_back(f: Fixture) {
 
 // spec: H-60, H-64, U-10, T-23
 pub async fn no_message_is_given_to_two_owners(f: Fixture) {
-    let ids = f.enqueue_many(4_000).await;
-    let owners: Vec<_> = (0..8)
-        .map(|_| {
-            let f = f.clone();
-            tokio::spawn(async move { claim_until_empty(&f).await })
-        })
-        .collect();
+    let ids = f.enqueue_many(1_000).await;
+    let nodes = f.nodes(4).await.into_iter().cycle().take(8).collect();
     let (mut seen, mut tokens) = (BTreeSet::new(), BTreeSet::new());
-    for owner in owners {
-        for (id, token) in owner.await.unwrap() {
+    for mine in together(nodes, |node| async move { claim_until_empty(&node).await }).await {
+        assert!(mine.is_sorted_by_key(|(_, token)| *token), "each sees greater tokens only");
+        for (id, token) in mine {
             assert!(seen.insert(id), "{id} was given to two owners");
             assert!(tokens.insert(token), "the token {token} was given twice");
         }
@@ -112,10 +110,40 @@ async fn claim_until_empty(f: &Fixture) -> Vec<(MessageId, u64)> {
             verdict: Verdict::Done,
             execution: None,
         });
-        f.storage.settle(settlements.collect(), at(0)).await.unwrap();
+        let settled = f.storage.settle(settlements.collect(), at(0)).await.unwrap();
+        assert_eq!(settled, vec![Settled::Applied; claimed.len()]);
         mine.extend(claimed.iter().map(|one| (one.message.id, one.lease.token)));
-        tokio::task::yield_now().await;
     }
+}
+
+pub async fn tokens_grow_across_nodes(f: Fixture) {
+    let nodes = f.nodes(3).await;
+    f.enqueue_many(12).await;
+    let mut last = 0;
+    for node in nodes.iter().cycle().take(6) {
+        for one in node.claim(node.process(), 2, at(0)).await {
+            assert!(one.lease.token > last, "{} after {last}", one.lease.token);
+            last = one.lease.token;
+        }
+    }
+    let taken = nodes[1].reclaim(1, at(61)).await.remove(0);
+    assert!(taken.lease.token > last, "a takeover too");
+}
+
+pub async fn messages_of_jobs_and_published_ones_share_one_order(f: Fixture) {
+    let mut expected = Vec::new();
+    for second in 0..10 {
+        let due_at = at(second - 20);
+        expected.push(f.enqueue(Message { due_at, ..f.run_of("report", due_at) }).await);
+        expected.push(f.enqueue(f.due(due_at)).await);
+        let source = Source::Deferred;
+        expected.push(f.enqueue(Message { source, ..f.due(due_at) }).await);
+    }
+    let mut claimed = Vec::new();
+    for _ in 0..6 {
+        claimed.extend(ids_of(&f.claim(f.process(), 5, at(0)).await));
+    }
+    assert_eq!(claimed, expected);
 }
 
 // spec: T-34

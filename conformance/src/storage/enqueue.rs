@@ -1,14 +1,14 @@
-//! Enqueue: all or nothing, safe to repeat, one alive message for a deduplication key.
+//! Enqueue: safe to repeat, and one alive message for a deduplication key.
 
 use std::collections::BTreeSet;
 
 use punctual::inspect::{MessageFilter, Page};
-use punctual::model::{Message, Queue, State, TransportName};
+use punctual::model::{Message, MessageId, Queue, Source, State, TransportName};
 use punctual::policy::Verdict;
 use punctual::storage::{Command, Commanded, Enqueued, Entry, Settled};
 
 use super::Fixture;
-use super::fixture::{at, key};
+use super::fixture::{at, dead, ids_of, key, together};
 
 behaviours! {
     an_enqueued_message_is_pending_with_no_attempt_spent,
@@ -20,8 +20,10 @@ behaviours! {
     a_running_message_is_not_replaced,
     many_replacements_at_once_leave_exactly_one_alive,
     what_becomes_of_an_old_message_does_not_free_the_key_of_a_newer_one,
-    duplicates_inside_one_batch_are_answered_one_by_one,
-    an_empty_batch_is_no_error_and_names_do_not_leak_between_messages,
+    a_key_alone_deduplicates_nothing,
+    what_an_operator_sent_again_is_stored_again_when_it_comes_back_changed,
+    a_dead_letter_is_not_brought_back_by_a_late_copy,
+    of_many_that_bring_one_key_at_once_exactly_one_is_stored,
 }
 
 // spec: T-42
@@ -96,22 +98,22 @@ pub async fn a_running_message_is_not_replaced(f: Fixture) {
 
 // spec: D-32
 pub async fn many_replacements_at_once_leave_exactly_one_alive(f: Fixture) {
-    let tasks: Vec<_> = (0..64)
-        .map(|_| {
-            let f = f.clone();
-            tokio::spawn(async move { f.offer_in_place(f.deduplicated("timer")).await })
-        })
-        .collect();
+    let nodes = f.nodes(4).await.into_iter().cycle().take(32).collect();
+    let answers =
+        together(
+            nodes,
+            |node| async move { node.offer_in_place(node.deduplicated("timer")).await },
+        );
     let mut replaced = BTreeSet::new();
     let mut stored = 0;
-    for task in tasks {
-        match task.await.unwrap() {
+    for answer in answers.await {
+        match answer {
             Enqueued::Stored => stored += 1,
             Enqueued::Replaced(id) => assert!(replaced.insert(id), "replaced twice"),
             Enqueued::Duplicate(id) => panic!("{id} was pending and must be replaced"),
         }
     }
-    assert_eq!((stored, replaced.len()), (1, 63));
+    assert_eq!((stored, replaced.len()), (1, 31));
     let all = f.inspect.messages(MessageFilter::default(), Page::first(100)).await.unwrap();
     assert_eq!(all.rows.len(), 1);
 }
@@ -124,21 +126,45 @@ pub async fn what_becomes_of_an_old_message_does_not_free_the_key_of_a_newer_one
     assert_eq!(f.offer(f.deduplicated("timer")).await, Enqueued::Duplicate(newer));
 }
 
-pub async fn duplicates_inside_one_batch_are_answered_one_by_one(f: Fixture) {
-    let (twice, first, second) = (f.message(), f.deduplicated("a"), f.deduplicated("a"));
-    let (id, keyed) = (twice.id, first.id);
-    let batch = [twice.clone(), first, twice, second].map(Entry::from);
-    let answers = f.storage.enqueue(batch.into(), at(0)).await.unwrap();
-    let expected =
-        [Enqueued::Stored, Enqueued::Stored, Enqueued::Duplicate(id), Enqueued::Duplicate(keyed)];
-    assert_eq!(answers, expected);
-    assert_eq!(f.claim(f.process(), 10, at(0)).await.len(), 2);
-}
-
-pub async fn an_empty_batch_is_no_error_and_names_do_not_leak_between_messages(f: Fixture) {
-    assert_eq!(f.storage.enqueue(Vec::new(), at(0)).await.unwrap(), []);
+pub async fn a_key_alone_deduplicates_nothing(f: Fixture) {
     let named = Message { key: Some(key("7")), ..f.message() };
     assert_eq!(f.offer(named.clone()).await, Enqueued::Stored);
     let other = Message { key: named.key, ..f.message() };
-    assert_eq!(f.offer(other).await, Enqueued::Stored, "a key alone deduplicates nothing");
+    assert_eq!(f.offer(other).await, Enqueued::Stored);
+}
+
+pub async fn what_an_operator_sent_again_is_stored_again_when_it_comes_back_changed(f: Fixture) {
+    let message = f.message();
+    let id = f.finish(message.clone(), Verdict::Done, at(0)).await;
+    let same = Message { source: Source::Redriven, ..message.clone() };
+    assert_eq!(f.offer(same.clone()).await, Enqueued::Duplicate(id), "it did not change");
+    let changed = Message { due_at: at(32), ..same };
+    assert_eq!(f.offer(changed).await, Enqueued::Stored);
+    let record = f.record(id).await;
+    assert_eq!((record.state, record.due_at, record.ended_at), (State::Pending, at(32), None));
+}
+
+pub async fn a_dead_letter_is_not_brought_back_by_a_late_copy(f: Fixture) {
+    let message = f.message();
+    let id = f.finish(message.clone(), dead(), at(0)).await;
+    let queue = Queue::of_relay(&TransportName::new("post").unwrap());
+    let late = Message { queue, due_at: at(32), ..message };
+    assert_eq!(f.offer_in_place(late).await, Enqueued::Duplicate(id));
+    assert_eq!(f.state(id).await, Some(State::Dead));
+}
+
+pub async fn of_many_that_bring_one_key_at_once_exactly_one_is_stored(f: Fixture) {
+    let nodes = f.nodes(4).await.into_iter().cycle().take(32).collect();
+    let answers = together(nodes, |node| async move {
+        let message = node.deduplicated("order");
+        (message.id, node.offer(message).await)
+    });
+    let answers = answers.await;
+    let stored = answers.iter().filter(|(_, answer)| *answer == Enqueued::Stored);
+    let stored: Vec<MessageId> = stored.map(|(id, _)| *id).collect();
+    let [winner] = stored[..] else { panic!("{} were stored", stored.len()) };
+    for (id, answer) in answers.into_iter().filter(|(id, _)| *id != winner) {
+        assert_eq!(answer, Enqueued::Duplicate(winner), "the answer for {id}");
+    }
+    assert_eq!(ids_of(&f.claim(f.process(), 9, at(0)).await), [winner]);
 }

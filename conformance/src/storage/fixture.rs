@@ -1,6 +1,7 @@
 //! A fresh storage with a clock of its own, other nodes on the same data, and short ways to say the
 //! usual things.
 
+mod crowd;
 mod making;
 mod words;
 
@@ -19,6 +20,7 @@ use punctual::{Inspect, ManualClock, Storage};
 
 use super::backend::{Node, Place, Traits};
 
+pub(super) use self::crowd::{at_once, together};
 pub use self::words::at;
 pub(super) use self::words::{
     again, dead, default_line, ids_of, key, microsecond_after, queue, rings, rings_left, seconds,
@@ -35,7 +37,7 @@ pub struct Fixture {
     pub clock: ManualClock,
     pub(super) traits: Traits,
     place: Arc<dyn Place>,
-    ids: Arc<Ids>,
+    pub(super) ids: Arc<Ids>,
 }
 
 impl Fixture {
@@ -129,8 +131,18 @@ impl Fixture {
 
     /// Settles with an execution that ended now.
     pub async fn settle(&self, claimed: &Claimed, verdict: Verdict, now: Timestamp) -> Settled {
-        let execution: Option<Arc<Execution>> = Some(self.execution(claimed, now).into());
-        let settlement = Settlement { lease: claimed.lease_ref(), verdict, execution };
+        self.settle_with(claimed, verdict, self.execution(claimed, now)).await
+    }
+
+    /// Settles with an execution, at its end.
+    pub async fn settle_with(
+        &self,
+        claimed: &Claimed,
+        verdict: Verdict,
+        execution: Execution,
+    ) -> Settled {
+        let (lease, now) = (claimed.lease_ref(), execution.ended_at);
+        let settlement = Settlement { lease, verdict, execution: Some(Arc::new(execution)) };
         self.storage.settle(vec![settlement], now).await.unwrap()[0]
     }
 
