@@ -89,16 +89,18 @@ pub mod engine;
 mod error;
 pub mod event;
 mod handler;
+pub mod inbox;
 pub mod inspect;
 mod middleware;
 pub mod model;
+pub mod outbox;
 pub mod policy;
 mod punctual;
 pub mod schedule;
 pub mod storage;
 pub mod transport;
 
-pub use crate::builtin::{ManualClock, MemoryStorage, StoredTransport};
+pub use crate::builtin::{Deduplicate, ManualClock, MemoryStorage, StoredTransport};
 pub use crate::client::{Admin, JobBuilder, Jobs, Publisher};
 pub use crate::clock::{Clock, StorageClock, SystemClock};
 pub use crate::engine::{Options, Service, Turn};
@@ -107,9 +109,11 @@ pub use crate::event::{Event, Events};
 pub use crate::handler::{
     Cancellation, Cause, Context, Handler, HandlerError, HandlerResult, IntoOutcome, Outcome,
 };
+pub use crate::inbox::{Admitted, Inbox};
 pub use crate::inspect::Inspect;
 pub use crate::middleware::{Middleware, NextHandle, NextPublish};
 pub use crate::model::{Job, Message, Occurrence};
+pub use crate::outbox::Outbox;
 pub use crate::policy::{Misfire, Overlap, Retry};
 pub use crate::punctual::{Builder, Punctual, Stopped};
 pub use crate::schedule::Schedule;

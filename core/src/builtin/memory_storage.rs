@@ -7,6 +7,7 @@
 mod by_end;
 mod commands;
 mod history;
+mod inbox;
 mod index;
 mod jobs;
 mod lane;
@@ -31,6 +32,7 @@ use jiff::Timestamp;
 use self::memory::Memory;
 use crate::clock::{Clock, SystemClock};
 use crate::error::Result;
+use crate::inbox::{Admitted, Inbox};
 use crate::inspect::{
     Bucket, Counts, ExecutionFilter, Inspect, JobFilter, MessageFilter, Page, Paged,
 };
@@ -207,6 +209,21 @@ impl Storage for MemoryStorage {
 
     async fn time(&self) -> Result<Timestamp> {
         Ok(self.clock.now())
+    }
+}
+
+#[async_trait]
+impl Inbox for MemoryStorage {
+    async fn has_seen(&self, group: &str, message: MessageId) -> Result<bool> {
+        Ok(self.act(|memory| memory.notes.has(group, message)))
+    }
+
+    async fn admit(&self, group: &str, message: MessageId, now: Timestamp) -> Result<Admitted> {
+        Ok(self.act(|memory| memory.admit(group, message, now)))
+    }
+
+    async fn forget(&self, before: Timestamp, limit: usize) -> Result<u64> {
+        Ok(self.act(|memory| memory.notes.forget(before, limit)))
     }
 }
 

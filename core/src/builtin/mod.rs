@@ -1,10 +1,13 @@
 //! What works without anything installed: the storage in memory, which is also the reference for
-//! every other one, a transport over any storage, and a clock that tests move by hand.
+//! every other one, a transport over any storage, middleware that skips repeated deliveries, and a clock
+//! that tests move by hand.
 
+mod deduplicate;
 mod manual_clock;
 mod memory_storage;
 mod stored_transport;
 
+pub use deduplicate::Deduplicate;
 pub use manual_clock::ManualClock;
 pub use memory_storage::{HISTORY_MAX_DEFAULT, MESSAGES_MAX_DEFAULT, MemoryStorage};
 pub use stored_transport::{

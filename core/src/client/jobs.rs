@@ -8,16 +8,17 @@ use futures_util::future::BoxFuture;
 use jiff::Timestamp;
 use serde::Serialize;
 
-use super::publisher::{Draft, Due};
+use super::publish::{Draft, Due};
 use super::{Publish, Published, Publisher};
 use crate::engine::Process;
 use crate::error::{Error, Result};
 use crate::model::{
     Body, Job, JobName, Key, Occurrence, OnTimeout, Priority, Queue, Source, Terms, Topic,
 };
+use crate::outbox::Outbox;
 use crate::policy::{Misfire, Overlap, Retry};
 use crate::schedule::{Schedule, Spread};
-use crate::storage::{Command, Commanded};
+use crate::storage::{Command, Commanded, Entry};
 
 /// A job on its way into the builder. Mistakes are kept and reported by
 /// [`Builder::build`](crate::Builder::build), with the name of the job.
@@ -314,20 +315,34 @@ impl Once {
     }
 }
 
+impl Once {
+    /// Stores it inside the caller's own transaction; see [`Publish::in_tx`].
+    pub async fn in_tx<O: Outbox>(self, outbox: &mut O) -> Result<Published> {
+        alone(self.publish.in_tx(outbox).await?)
+    }
+
+    /// The message as it would be stored; see [`Publish::prepare`].
+    pub async fn prepare(self) -> Result<Entry> {
+        self.publish.prepare().await
+    }
+}
+
+/// A second one about the same is a conflict.
+fn alone(published: Published) -> Result<Published> {
+    match published.duplicate_of {
+        None => Ok(published),
+        Some(alive) => Err(Error::conflict(
+            "a one-time job of this name about this key is alive; cancel it first, or use replace()",
+        )
+        .with("alive", alive)),
+    }
+}
+
 impl IntoFuture for Once {
     type Output = Result<Published>;
     type IntoFuture = BoxFuture<'static, Self::Output>;
 
     fn into_future(self) -> Self::IntoFuture {
-        Box::pin(async move {
-            let published = self.publish.await?;
-            match published.duplicate_of {
-                None => Ok(published),
-                Some(alive) => Err(Error::conflict(
-                    "a one-time job of this name about this key is alive; cancel it first, or use replace()",
-                )
-                .with("alive", alive)),
-            }
-        })
+        Box::pin(async move { alone(self.publish.await?) })
     }
 }

@@ -2,8 +2,10 @@
 
 mod admin;
 mod jobs;
+mod publish;
 mod publisher;
 
 pub use admin::{Admin, PauseRequest, Triggered};
 pub use jobs::{JobBuilder, Jobs, Once};
-pub use publisher::{Publish, Published, Publisher};
+pub use publish::{Publish, Published};
+pub use publisher::Publisher;

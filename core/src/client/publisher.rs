@@ -1,25 +1,22 @@
 //! The publisher: messages now and later. A message gets its identity, its due time and its trail
 //! here; whether it goes straight to a transport or waits in the storage is the hold policy's word.
 
-use std::future::IntoFuture;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use futures_util::future::BoxFuture;
 use jiff::Timestamp;
 use serde::Serialize;
 
-use crate::clock::{add, between, subtract};
+use super::publish::{Draft, Publish, Published};
+use crate::clock::between;
 use crate::engine::Process;
 use crate::error::{Error, Result};
 use crate::event::Event;
 use crate::handler::Context;
 use crate::middleware::{NextPublish, PublishEnd};
-use crate::model::{
-    Body, Headers, Key, Message, MessageId, Occurrence, Priority, Queue, Source, Terms, Topic,
-    Trail, TransportName,
-};
+use crate::model::{Body, Message, MessageId, Occurrence, Queue, Topic, Trail, TransportName};
+use crate::outbox::Outbox;
 use crate::policy::{Hold, Means, cannot_wait, hold};
 use crate::storage::{Enqueued, Entry};
 use crate::transport::{Delay, Outgoing};
@@ -34,6 +31,10 @@ pub struct Publisher {
 impl Publisher {
     pub(crate) fn new(process: Arc<Process>) -> Self {
         Self { process, within: None }
+    }
+
+    pub(crate) fn now(&self) -> Timestamp {
+        self.process.now()
     }
 
     /// The same publisher inside an attempt: its messages carry the story on.
@@ -90,6 +91,22 @@ impl Publisher {
         Ok(published)
     }
 
+    /// Stores many messages inside the caller's own transaction; see [`Publish::in_tx`].
+    pub async fn publish_all_in_tx<O: Outbox>(
+        &self,
+        messages: Vec<Publish>,
+        outbox: &mut O,
+    ) -> Result<Vec<Published>> {
+        let now = self.process.now();
+        let mut entries = Vec::with_capacity(messages.len());
+        for publish in messages {
+            entries.push(publish.prepare().await?);
+        }
+        let ids: Vec<MessageId> = entries.iter().map(|entry| entry.message.id).collect();
+        let answers = outbox.enqueue(entries, now).await?;
+        Ok(ids.into_iter().zip(answers).map(|(id, answer)| Published::new(id, answer)).collect())
+    }
+
     /// Checks a draft and gives it identity and time.
     fn message(
         &self,
@@ -134,6 +151,24 @@ impl Publisher {
         Ok((message, draft.via, draft.replace))
     }
 
+    /// Sends what a draft says.
+    pub(super) async fn publish_draft(&self, draft: Draft) -> Result<Published> {
+        let now = self.process.now();
+        let (message, via, replace) = self.message(draft, now)?;
+        self.send(message, via, replace, now).await
+    }
+
+    /// Makes what a draft says ready to be stored by somebody else.
+    pub(super) async fn prepare(&self, draft: Draft) -> Result<Entry> {
+        let (message, _, replace) = self.message(draft, self.process.now())?;
+        let id = message.id;
+        let end = Kept(Mutex::new(None));
+        NextPublish::new(&self.process.middleware, &end).run(message).await?;
+        let kept = end.0.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let message = kept.ok_or_else(|| not_passed_on(id))?;
+        Ok(Entry { message: Arc::new(message), replace })
+    }
+
     async fn send(
         &self,
         message: Message,
@@ -145,9 +180,7 @@ impl Publisher {
         let id = message.id;
         NextPublish::new(&self.process.middleware, &end).run(message).await?;
         let published = end.published.into_inner().unwrap_or_else(PoisonError::into_inner);
-        published.ok_or_else(|| {
-            Error::conflict("a middleware did not pass the message on").with("message", id)
-        })
+        published.ok_or_else(|| not_passed_on(id))
     }
 }
 
@@ -161,200 +194,19 @@ fn check_wait(process: &Process, message: &Message, now: Timestamp) -> Result<()
     }
 }
 
-/// A message that is sent when it is awaited.
-#[must_use = "a message is sent when it is awaited"]
-pub struct Publish {
-    publisher: Publisher,
-    draft: Result<Draft>,
-}
+/// The end of the publish chain of a message that somebody else stores.
+struct Kept(Mutex<Option<Message>>);
 
-/// What became of a message.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Published {
-    /// Its identity.
-    pub id: MessageId,
-    /// The message that is alive under the same deduplication key, when this one was not stored.
-    pub duplicate_of: Option<MessageId>,
-}
-
-#[derive(Debug)]
-pub(super) struct Draft {
-    pub(super) topic: Topic,
-    pub(super) body: Body,
-    pub(super) due: Due,
-    pub(super) allow_past: bool,
-    pub(super) id: Option<MessageId>,
-    pub(super) queue: Queue,
-    pub(super) priority: Priority,
-    pub(super) source: Source,
-    pub(super) key: Option<Key>,
-    pub(super) dedupe: Option<Key>,
-    pub(super) replace: bool,
-    pub(super) headers: Headers,
-    pub(super) correlation: Option<Arc<str>>,
-    pub(super) occurrence: Option<Occurrence>,
-    pub(super) terms: Option<Terms>,
-    pub(super) via: Option<TransportName>,
-}
-
-impl Draft {
-    fn new(topic: Topic, body: Body) -> Self {
-        Self {
-            topic,
-            body,
-            due: Due::Now,
-            allow_past: false,
-            id: None,
-            queue: Queue::default(),
-            priority: Priority::default(),
-            source: Source::Published,
-            key: None,
-            dedupe: None,
-            replace: false,
-            headers: Headers::new(),
-            correlation: None,
-            occurrence: None,
-            terms: None,
-            via: None,
-        }
+#[async_trait]
+impl PublishEnd for Kept {
+    async fn publish(&self, message: Message) -> Result<()> {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(message);
+        Ok(())
     }
 }
 
-/// When a draft is due.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Due {
-    Now,
-    After(Duration),
-    At(Timestamp),
-}
-
-impl Due {
-    /// The instant, refused when it lies in the past by more than a tolerance.
-    fn at(self, now: Timestamp, tolerance: Duration, allow_past: bool) -> Result<Timestamp> {
-        match self {
-            Self::Now => Ok(now),
-            Self::After(wait) if add(now, wait) == Timestamp::MAX => Err(Error::invalid(format!(
-                "a delay of {wait:?} reaches beyond the end of the year 9999; give a shorter one"
-            ))),
-            Self::After(wait) => Ok(add(now, wait)),
-            Self::At(instant) if allow_past || instant >= subtract(now, tolerance) => Ok(instant),
-            Self::At(instant) => Err(Error::invalid(format!(
-                "the instant {instant} lies in the past (it is {now}); give a later one, or allow_past() to run it at once"
-            ))),
-        }
-    }
-}
-
-impl Publish {
-    pub(super) fn set(mut self, change: impl FnOnce(&mut Draft) -> Result<()>) -> Self {
-        if let Ok(draft) = &mut self.draft
-            && let Err(error) = change(draft)
-        {
-            self.draft = Err(error);
-        }
-        self
-    }
-
-    pub(super) fn edit(self, change: impl FnOnce(&mut Draft)) -> Self {
-        self.set(|draft| {
-            change(draft);
-            Ok(())
-        })
-    }
-
-    /// Not before this much later. Zero is at once.
-    pub fn after(self, wait: Duration) -> Self {
-        self.edit(|draft| draft.due = Due::After(wait))
-    }
-
-    /// Not before an instant. One in the past is refused, unless [`Publish::allow_past`] is given.
-    pub fn at(self, instant: Timestamp) -> Self {
-        self.edit(|draft| draft.due = Due::At(instant))
-    }
-
-    /// An instant in the past means at once.
-    pub fn allow_past(self) -> Self {
-        self.edit(|draft| draft.allow_past = true)
-    }
-
-    /// What the message is about.
-    pub fn key(self, key: impl AsRef<str>) -> Self {
-        self.set(|draft| {
-            draft.key = Some(Key::new(key)?);
-            Ok(())
-        })
-    }
-
-    /// While a message with the same value is alive, this one is a duplicate and not stored.
-    pub fn unique(self, value: impl AsRef<str>) -> Self {
-        self.set(|draft| {
-            draft.dedupe = Some(Key::new(value)?);
-            Ok(())
-        })
-    }
-
-    /// Takes the place of a pending message with the same [`Publish::unique`] value.
-    pub fn replace(self) -> Self {
-        self.edit(|draft| draft.replace = true)
-    }
-
-    /// The line it waits in.
-    pub fn queue(self, queue: impl AsRef<str>) -> Self {
-        self.set(|draft| {
-            draft.queue = Queue::new(queue)?;
-            Ok(())
-        })
-    }
-
-    /// How urgent it is, 0 (last) to 9 (first).
-    pub fn priority(self, level: u8) -> Self {
-        self.set(|draft| {
-            draft.priority = Priority::new(level)?;
-            Ok(())
-        })
-    }
-
-    /// A header that travels along.
-    pub fn header(self, name: impl Into<String>, value: impl Into<String>) -> Self {
-        self.set(|draft| draft.headers.insert(name, value))
-    }
-
-    /// The story it belongs to; wins over the one inherited from a handler.
-    pub fn correlation(self, correlation: impl AsRef<str>) -> Self {
-        self.edit(|draft| draft.correlation = Some(Arc::from(correlation.as_ref())))
-    }
-
-    /// Its identity, so that sending it twice stores it once.
-    pub fn id(self, id: MessageId) -> Self {
-        self.edit(|draft| draft.id = Some(id))
-    }
-
-    /// The terms it is handled under, instead of its handler's.
-    pub fn terms(self, terms: Terms) -> Self {
-        self.edit(|draft| draft.terms = Some(terms))
-    }
-
-    /// The transport that carries it; without one the storage does.
-    pub fn via(self, transport: impl AsRef<str>) -> Self {
-        self.set(|draft| {
-            draft.via = Some(TransportName::new(transport)?);
-            Ok(())
-        })
-    }
-}
-
-impl IntoFuture for Publish {
-    type Output = Result<Published>;
-    type IntoFuture = BoxFuture<'static, Self::Output>;
-
-    fn into_future(self) -> Self::IntoFuture {
-        Box::pin(async move {
-            let publisher = self.publisher;
-            let now = publisher.process.now();
-            let (message, via, replace) = publisher.message(self.draft?, now)?;
-            publisher.send(message, via, replace, now).await
-        })
-    }
+fn not_passed_on(id: MessageId) -> Error {
+    Error::conflict("a middleware did not pass the message on").with("message", id)
 }
 
 /// The end of the publish chain: the transport, or the storage.
@@ -422,20 +274,16 @@ impl End<'_> {
 
 /// Emits what the storage answered.
 fn tell(process: &Process, message: &Message, answer: Enqueued) -> Published {
-    match answer {
-        Enqueued::Duplicate(alive) if alive != message.id => {
-            let topic = message.topic.clone();
-            process.events.emit(Event::MessageDuplicate { message: message.id, alive, topic });
-            Published { id: message.id, duplicate_of: Some(alive) }
-        }
-        _ => {
-            process.events.emit(Event::MessageEnqueued {
-                message: message.id,
-                topic: message.topic.clone(),
-                queue: message.queue.clone(),
-                due_at: message.due_at,
-            });
-            Published { id: message.id, duplicate_of: None }
-        }
-    }
+    let published = Published::new(message.id, answer);
+    let topic = message.topic.clone();
+    process.events.emit(match published.duplicate_of {
+        Some(alive) => Event::MessageDuplicate { message: message.id, alive, topic },
+        None => Event::MessageEnqueued {
+            message: message.id,
+            topic,
+            queue: message.queue.clone(),
+            due_at: message.due_at,
+        },
+    });
+    published
 }

@@ -3,7 +3,7 @@
 
 use std::any::Any;
 use std::panic::AssertUnwindSafe;
-use std::sync::atomic::AtomicU32;
+use std::sync::atomic::{AtomicBool, AtomicU32};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -19,6 +19,7 @@ use crate::handler::{Cancellation, Cause, Context, ContextParts, HandlerResult, 
 use crate::middleware::NextHandle;
 use crate::model::Terms;
 use crate::policy::{Report, timeout};
+use crate::storage::Claimed;
 use crate::transport::{Delivery, Receipt};
 
 /// Builds what a handler may know about a delivery.
@@ -28,8 +29,8 @@ pub(crate) fn context(
     terms: &Terms,
     now: Timestamp,
 ) -> Context {
-    let lease_until = match &delivery.receipt {
-        Receipt::Lease(receipt) => Some(receipt.claimed.lease.until),
+    let claimed = match &delivery.receipt {
+        Receipt::Lease(receipt) => Some(&receipt.claimed),
         Receipt::Broker(_) => None,
     };
     Context::new(ContextParts {
@@ -38,7 +39,12 @@ pub(crate) fn context(
         attempt: delivery.attempt,
         attempts_max: terms.retry.attempts_max,
         started_at: now,
-        lease_until: Mutex::new(lease_until),
+        due_at: due_at(delivery),
+        process: process.id,
+        lease: claimed.map(Claimed::lease_ref),
+        lease_until: Mutex::new(claimed.map(|claimed| claimed.lease.until)),
+        recording: terms.recording,
+        settles: AtomicBool::new(false),
         cancellation: Cancellation::default(),
         publisher: Publisher::new(process.clone()),
         events: process.events.clone(),
@@ -152,7 +158,7 @@ fn panic_text(panic: &(dyn Any + Send)) -> Arc<str> {
 }
 
 /// When a delivery was due.
-pub(crate) fn due_at(delivery: &Delivery) -> Timestamp {
+fn due_at(delivery: &Delivery) -> Timestamp {
     match &delivery.receipt {
         Receipt::Lease(receipt) => receipt.claimed.due_at,
         Receipt::Broker(_) => delivery.message.due_at,

@@ -13,13 +13,12 @@ use tokio::sync::mpsc::error::TrySendError;
 use broker::Broker;
 pub(crate) use broker::{SubscribedTo, unpack};
 
-use super::attempt::due_at;
 use super::in_flight::Entered;
 use super::{Process, backoff};
 use crate::clock::{Clock, add, between};
 use crate::event::Event;
 use crate::handler::Context;
-use crate::model::{Ending, Execution, Recording, Terms};
+use crate::model::{Ending, Recording, Terms};
 use crate::policy::{Case, Judged, Report, Verdict, judge};
 use crate::storage::{Settled, Settlement, Storage};
 use crate::transport::{Delivery, LeaseReceipt, Receipt};
@@ -72,7 +71,7 @@ impl Settler {
         let judged = judge(&case(&started.delivery, &started.terms, now), report);
         tell(&self.process, &started.context, &judged, now);
         let Started { delivery, terms, context, entered } = *started;
-        let execution = Arc::new(execution(&self.process, &delivery, &context, &judged, now));
+        let execution = Arc::new(context.execution(judged.ending, judged.note.clone(), now));
         let recorded = match terms.recording {
             Recording::All => true,
             Recording::Failures => judged.ending.is_failure(),
@@ -128,35 +127,6 @@ fn case<'a>(delivery: &'a Delivery, terms: &'a Terms, now: Timestamp) -> Case<'a
         terms,
         cancel_requested,
         now,
-    }
-}
-
-/// The record of an attempt.
-fn execution(
-    process: &Process,
-    delivery: &Delivery,
-    context: &Context,
-    judged: &Judged,
-    now: Timestamp,
-) -> Execution {
-    let message = &delivery.message;
-    Execution {
-        id: context.execution_id(),
-        message: Some(message.id),
-        topic: message.topic.clone(),
-        queue: message.queue.clone(),
-        key: message.key.clone(),
-        job: context.job().cloned(),
-        nominal: context.nominal(),
-        source: message.source,
-        attempt: delivery.attempt,
-        attempts_max: context.attempts_max(),
-        process: Some(process.id),
-        due_at: due_at(delivery),
-        started_at: context.started_at(),
-        ended_at: now,
-        ending: judged.ending,
-        note: judged.note.clone(),
     }
 }
 
@@ -252,6 +222,8 @@ fn answered(process: &Process, batch: Vec<Waiting>, answers: &[Settled]) -> Vec<
     for (mut waiting, answer) in batch.into_iter().zip(answers) {
         match answer {
             Settled::Applied => applied(process, &waiting),
+            // Gone because the handler's own transaction took it with it: that is what was wanted.
+            Settled::Lost if waiting.context.settles() => {}
             Settled::Lost => lost(process, &waiting.context),
             Settled::CancelRequested => {
                 waiting.settlement.verdict = Verdict::Cancelled;

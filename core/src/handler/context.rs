@@ -1,17 +1,20 @@
 //! What a handler may know and do besides its payload.
 
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use jiff::Timestamp;
 
 use super::{Cancellation, Cause};
 use crate::client::Publisher;
+use crate::error::{Error, Result};
 use crate::event::{Event, Events};
 use crate::model::{
-    ExecutionId, Headers, JobName, Key, Message, MessageId, MisfireFacts, Occurrence, Source,
-    Topic, Trail,
+    Ending, Execution, ExecutionId, Headers, JobName, Key, LeaseRef, Message, MessageId,
+    MisfireFacts, Occurrence, ProcessId, Recording, Source, Topic, Trail,
 };
+use crate::policy::Verdict;
+use crate::storage::Settlement;
 
 /// What a handler may know and do. Cheap to clone.
 #[derive(Clone)]
@@ -26,6 +29,13 @@ pub(crate) struct ContextParts {
     pub(crate) attempt: u32,
     pub(crate) attempts_max: Option<u32>,
     pub(crate) started_at: Timestamp,
+    pub(crate) due_at: Timestamp,
+    pub(crate) process: ProcessId,
+    /// The lease, when the message came from a storage.
+    pub(crate) lease: Option<LeaseRef>,
+    pub(crate) recording: Recording,
+    /// Whether the handler took over settling; see [`Context::settlement`].
+    pub(crate) settles: AtomicBool,
     pub(crate) lease_until: Mutex<Option<Timestamp>>,
     pub(crate) cancellation: Cancellation,
     pub(crate) publisher: Publisher,
@@ -160,6 +170,59 @@ impl Context {
     /// A publisher whose messages carry this story on.
     pub fn publisher(&self) -> Publisher {
         self.parts.publisher.clone().within(self.clone())
+    }
+
+    /// What settles this attempt as done, for a storage that does so inside the handler's own
+    /// transaction: with the commit the message is done, before it nothing has happened. Refused for a
+    /// message that a broker delivered, because its receipt is not in the database.
+    ///
+    /// The handler then returns as usual. When the transaction was rolled back after all, what it
+    /// returns counts as if this had not been asked for.
+    pub fn settlement(&self) -> Result<Settlement> {
+        let Some(lease) = self.parts.lease else {
+            return Err(Error::unsupported(format!(
+                "the message {} came from a broker and cannot be settled in a transaction; note it in an inbox instead",
+                self.message_id()
+            )));
+        };
+        let execution = self.execution(Ending::Succeeded, None, self.parts.publisher.now());
+        let recorded = self.parts.recording == Recording::All;
+        self.parts.settles.store(true, Ordering::Release);
+        let execution = recorded.then(|| Arc::new(execution));
+        Ok(Settlement { lease, verdict: Verdict::Done, execution })
+    }
+
+    /// Whether the handler took over settling.
+    pub(crate) fn settles(&self) -> bool {
+        self.parts.settles.load(Ordering::Acquire)
+    }
+
+    /// The record of this attempt, ended now.
+    pub(crate) fn execution(
+        &self,
+        ending: Ending,
+        note: Option<Arc<str>>,
+        now: Timestamp,
+    ) -> Execution {
+        let message = &self.parts.message;
+        Execution {
+            id: self.execution_id(),
+            message: Some(message.id),
+            topic: message.topic.clone(),
+            queue: message.queue.clone(),
+            key: message.key.clone(),
+            job: self.job().cloned(),
+            nominal: self.nominal(),
+            source: message.source,
+            attempt: self.attempt(),
+            attempts_max: self.attempts_max(),
+            process: Some(self.parts.process),
+            due_at: self.parts.due_at,
+            started_at: self.started_at(),
+            ended_at: now,
+            ending,
+            note,
+        }
     }
 
     /// The trail for the next message this attempt publishes.

@@ -28,6 +28,7 @@ mod simulation;
 mod steering;
 mod storage;
 mod timeouts;
+mod transactions;
 mod transport;
 mod transports;
 mod walk;

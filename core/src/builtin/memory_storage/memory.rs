@@ -6,11 +6,13 @@ use std::sync::Arc;
 use jiff::Timestamp;
 
 use super::history::History;
+use super::inbox::Notes;
 use super::index::Index;
 use super::jobs::Jobs;
 use super::names::Names;
 use super::records::{Records, Slot, Stored};
 use crate::error::{Error, Result};
+use crate::inbox::Admitted;
 use crate::model::{Execution, Message, MessageId, MessageRecord, State, StateChange};
 use crate::storage::{Bell, Line, Wakeup};
 
@@ -21,6 +23,7 @@ pub(super) struct Memory {
     pub(super) names: Names,
     pub(super) history: History,
     pub(super) jobs: Jobs,
+    pub(super) notes: Notes,
     pub(super) last_token: u64,
     removed: Removed,
     history_max: usize,
@@ -44,6 +47,7 @@ impl Memory {
             names: Names::default(),
             history: History::new(history_max),
             jobs: Jobs::new(),
+            notes: Notes::default(),
             last_token: 0,
             removed: Removed::default(),
             history_max,
@@ -55,6 +59,11 @@ impl Memory {
         self.history_max = count;
         self.history.set_length_max(count);
         self.trim();
+    }
+
+    /// Notes a delivery; as many are kept as history.
+    pub(super) fn admit(&mut self, group: &str, message: MessageId, now: Timestamp) -> Admitted {
+        self.notes.admit(group, message, now, self.history_max)
     }
 
     pub(super) fn set_messages_max(&mut self, count: usize) {

@@ -1,0 +1,79 @@
+//! Middleware that lets a group handle every message once, as far as its inbox remembers.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use jiff::Timestamp;
+
+use crate::clock::{add, subtract};
+use crate::handler::{Context, HandlerResult, Outcome};
+use crate::inbox::{Admitted, Inbox};
+use crate::middleware::{Middleware, NextHandle};
+
+/// How long a delivery is remembered unless said otherwise.
+const RETENTION_DEFAULT: Duration = Duration::from_secs(7 * 24 * 60 * 60);
+/// How often what is older is forgotten, and how much of it at once.
+const FORGET_INTERVAL: Duration = Duration::from_secs(60);
+const FORGET_MAX: usize = 1_000;
+
+/// Skips the handler for a message that the group has dealt with before.
+///
+/// A message is noted when its handler is done, so a failed attempt is tried again; a crash between
+/// the handler's end and the note repeats it. Who cannot have that notes it inside the handler's own
+/// transaction instead. Notes older than [`Deduplicate::retention`] are forgotten on the way.
+pub struct Deduplicate {
+    inbox: Arc<dyn Inbox>,
+    group: String,
+    retention: Duration,
+    forget_at: Mutex<Timestamp>,
+}
+
+impl Deduplicate {
+    /// For a group, which is usually the name of the application.
+    pub fn new(inbox: Arc<dyn Inbox>, group: impl Into<String>) -> Self {
+        Self {
+            inbox,
+            group: group.into(),
+            retention: RETENTION_DEFAULT,
+            forget_at: Mutex::new(Timestamp::MIN),
+        }
+    }
+
+    /// How long a delivery is remembered. Default seven days; longer than anything may be redelivered.
+    pub fn retention(mut self, retention: Duration) -> Self {
+        self.retention = retention;
+        self
+    }
+
+    /// Whether it is time to forget; answers so to one caller per interval.
+    fn forgets(&self, now: Timestamp) -> bool {
+        let mut forget_at = self.forget_at.lock().unwrap_or_else(PoisonError::into_inner);
+        let due = now >= *forget_at;
+        if due {
+            *forget_at = add(now, FORGET_INTERVAL);
+        }
+        due
+    }
+}
+
+#[async_trait]
+impl Middleware for Deduplicate {
+    async fn around_handle(&self, context: Context, next: NextHandle<'_>) -> HandlerResult {
+        let (message, now) = (context.message_id(), context.started_at());
+        if self.inbox.has_seen(&self.group, message).await? {
+            return Ok(Outcome::Done);
+        }
+        let outcome = next.run(context).await?;
+        if outcome == Outcome::Done {
+            // Somebody else may have noted it meanwhile; what was done cannot be undone here.
+            let (Admitted::First | Admitted::Again) =
+                self.inbox.admit(&self.group, message, now).await?;
+        }
+        if self.forgets(now) {
+            // Forgetting is housekeeping: a failure here must not fail the attempt.
+            let _ = self.inbox.forget(subtract(now, self.retention), FORGET_MAX).await;
+        }
+        Ok(outcome)
+    }
+}

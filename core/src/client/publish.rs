@@ -1,0 +1,246 @@
+//! A message on its way: what it is, when it is due, and the ways to send it. Nothing happens until it
+//! is awaited, or stored inside a transaction.
+
+use std::future::IntoFuture;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::future::BoxFuture;
+use jiff::Timestamp;
+
+use super::Publisher;
+use crate::clock::{add, subtract};
+use crate::error::{Error, Result};
+use crate::model::{
+    Body, Headers, Key, MessageId, Occurrence, Priority, Queue, Source, Terms, Topic, TransportName,
+};
+use crate::outbox::Outbox;
+use crate::storage::{Enqueued, Entry};
+
+/// A message that is sent when it is awaited.
+#[must_use = "a message is sent when it is awaited"]
+pub struct Publish {
+    pub(super) publisher: Publisher,
+    pub(super) draft: Result<Draft>,
+}
+
+/// What became of a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Published {
+    /// Its identity.
+    pub id: MessageId,
+    /// The message that is alive under the same deduplication key, when this one was not stored.
+    pub duplicate_of: Option<MessageId>,
+}
+
+impl Published {
+    pub(super) fn new(id: MessageId, answer: Enqueued) -> Self {
+        let duplicate_of = match answer {
+            Enqueued::Duplicate(alive) if alive != id => Some(alive),
+            _ => None,
+        };
+        Self { id, duplicate_of }
+    }
+}
+
+#[derive(Debug)]
+pub(super) struct Draft {
+    pub(super) topic: Topic,
+    pub(super) body: Body,
+    pub(super) due: Due,
+    pub(super) allow_past: bool,
+    pub(super) id: Option<MessageId>,
+    pub(super) queue: Queue,
+    pub(super) priority: Priority,
+    pub(super) source: Source,
+    pub(super) key: Option<Key>,
+    pub(super) dedupe: Option<Key>,
+    pub(super) replace: bool,
+    pub(super) headers: Headers,
+    pub(super) correlation: Option<Arc<str>>,
+    pub(super) occurrence: Option<Occurrence>,
+    pub(super) terms: Option<Terms>,
+    pub(super) via: Option<TransportName>,
+}
+
+impl Draft {
+    pub(super) fn new(topic: Topic, body: Body) -> Self {
+        Self {
+            topic,
+            body,
+            due: Due::Now,
+            allow_past: false,
+            id: None,
+            queue: Queue::default(),
+            priority: Priority::default(),
+            source: Source::Published,
+            key: None,
+            dedupe: None,
+            replace: false,
+            headers: Headers::new(),
+            correlation: None,
+            occurrence: None,
+            terms: None,
+            via: None,
+        }
+    }
+}
+
+/// When a draft is due.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Due {
+    Now,
+    After(Duration),
+    At(Timestamp),
+}
+
+impl Due {
+    /// The instant, refused when it lies in the past by more than a tolerance.
+    pub(super) fn at(
+        self,
+        now: Timestamp,
+        tolerance: Duration,
+        allow_past: bool,
+    ) -> Result<Timestamp> {
+        match self {
+            Self::Now => Ok(now),
+            Self::After(wait) if add(now, wait) == Timestamp::MAX => Err(Error::invalid(format!(
+                "a delay of {wait:?} reaches beyond the end of the year 9999; give a shorter one"
+            ))),
+            Self::After(wait) => Ok(add(now, wait)),
+            Self::At(instant) if allow_past || instant >= subtract(now, tolerance) => Ok(instant),
+            Self::At(instant) => Err(Error::invalid(format!(
+                "the instant {instant} lies in the past (it is {now}); give a later one, or allow_past() to run it at once"
+            ))),
+        }
+    }
+}
+
+impl Publish {
+    pub(super) fn set(mut self, change: impl FnOnce(&mut Draft) -> Result<()>) -> Self {
+        if let Ok(draft) = &mut self.draft
+            && let Err(error) = change(draft)
+        {
+            self.draft = Err(error);
+        }
+        self
+    }
+
+    pub(super) fn edit(self, change: impl FnOnce(&mut Draft)) -> Self {
+        self.set(|draft| {
+            change(draft);
+            Ok(())
+        })
+    }
+
+    /// Not before this much later. Zero is at once.
+    pub fn after(self, wait: Duration) -> Self {
+        self.edit(|draft| draft.due = Due::After(wait))
+    }
+
+    /// Not before an instant. One in the past is refused, unless [`Publish::allow_past`] is given.
+    pub fn at(self, instant: Timestamp) -> Self {
+        self.edit(|draft| draft.due = Due::At(instant))
+    }
+
+    /// An instant in the past means at once.
+    pub fn allow_past(self) -> Self {
+        self.edit(|draft| draft.allow_past = true)
+    }
+
+    /// What the message is about.
+    pub fn key(self, key: impl AsRef<str>) -> Self {
+        self.set(|draft| {
+            draft.key = Some(Key::new(key)?);
+            Ok(())
+        })
+    }
+
+    /// While a message with the same value is alive, this one is a duplicate and not stored.
+    pub fn unique(self, value: impl AsRef<str>) -> Self {
+        self.set(|draft| {
+            draft.dedupe = Some(Key::new(value)?);
+            Ok(())
+        })
+    }
+
+    /// Takes the place of a pending message with the same [`Publish::unique`] value.
+    pub fn replace(self) -> Self {
+        self.edit(|draft| draft.replace = true)
+    }
+
+    /// The line it waits in.
+    pub fn queue(self, queue: impl AsRef<str>) -> Self {
+        self.set(|draft| {
+            draft.queue = Queue::new(queue)?;
+            Ok(())
+        })
+    }
+
+    /// How urgent it is, 0 (last) to 9 (first).
+    pub fn priority(self, level: u8) -> Self {
+        self.set(|draft| {
+            draft.priority = Priority::new(level)?;
+            Ok(())
+        })
+    }
+
+    /// A header that travels along.
+    pub fn header(self, name: impl Into<String>, value: impl Into<String>) -> Self {
+        self.set(|draft| draft.headers.insert(name, value))
+    }
+
+    /// The story it belongs to; wins over the one inherited from a handler.
+    pub fn correlation(self, correlation: impl AsRef<str>) -> Self {
+        self.edit(|draft| draft.correlation = Some(Arc::from(correlation.as_ref())))
+    }
+
+    /// Its identity, so that sending it twice stores it once.
+    pub fn id(self, id: MessageId) -> Self {
+        self.edit(|draft| draft.id = Some(id))
+    }
+
+    /// The terms it is handled under, instead of its handler's.
+    pub fn terms(self, terms: Terms) -> Self {
+        self.edit(|draft| draft.terms = Some(terms))
+    }
+
+    /// The transport that carries it; without one the storage does.
+    pub fn via(self, transport: impl AsRef<str>) -> Self {
+        self.set(|draft| {
+            draft.via = Some(TransportName::new(transport)?);
+            Ok(())
+        })
+    }
+}
+
+impl Publish {
+    /// Stores it inside the caller's own transaction, together with the caller's writes: invisible
+    /// until the commit, gone after a rollback. One bound for a transport waits in the storage for the
+    /// relay, so that it is sent if and only if the transaction commits.
+    ///
+    /// The outbox is made by the storage from the open transaction. Middleware has seen the message;
+    /// no event tells of it, because nobody knows yet whether it will be.
+    pub async fn in_tx<O: Outbox>(self, outbox: &mut O) -> Result<Published> {
+        let now = self.publisher.now();
+        let entry = self.prepare().await?;
+        let id = entry.message.id;
+        let answers = outbox.enqueue(vec![entry], now).await?;
+        Ok(Published::new(id, answers.first().copied().unwrap_or(Enqueued::Stored)))
+    }
+
+    /// The message as it would be stored: checked, with identity and due time, and past the
+    /// middleware. For an outbox that is not asynchronous.
+    pub async fn prepare(self) -> Result<Entry> {
+        self.publisher.prepare(self.draft?).await
+    }
+}
+
+impl IntoFuture for Publish {
+    type Output = Result<Published>;
+    type IntoFuture = BoxFuture<'static, Self::Output>;
+
+    fn into_future(self) -> Self::IntoFuture {
+        Box::pin(async move { self.publisher.publish_draft(self.draft?).await })
+    }
+}
