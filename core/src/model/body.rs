@@ -3,6 +3,8 @@
 
 use std::borrow::Cow;
 
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD as BASE64;
 use bytes::Bytes;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -16,6 +18,7 @@ const JSON: &str = "application/json";
 
 /// Bytes with their content type.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "Form", into = "Form")]
 pub struct Body {
     /// The bytes as they travel.
     pub bytes: Bytes,
@@ -67,6 +70,42 @@ impl Body {
     }
 }
 
+/// A body as it is stored: text where it is text, so that people can read it.
+#[derive(Serialize, Deserialize)]
+struct Form {
+    content_type: Cow<'static, str>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    text: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    base64: Option<String>,
+}
+
+impl From<Body> for Form {
+    fn from(body: Body) -> Self {
+        let text = std::str::from_utf8(&body.bytes).ok().map(str::to_owned);
+        let base64 = text.is_none().then(|| BASE64.encode(&body.bytes));
+        Self { content_type: body.content_type, text, base64 }
+    }
+}
+
+impl TryFrom<Form> for Body {
+    type Error = Error;
+
+    fn try_from(form: Form) -> Result<Self> {
+        let bytes = match (form.text, form.base64) {
+            (Some(text), None) => text.into_bytes(),
+            (None, Some(base64)) => BASE64.decode(&base64).map_err(|error| {
+                Error::invalid(format!("the body is not base64: {error}")).caused_by(error)
+            })?,
+            (None, None) => Vec::new(),
+            (Some(_), Some(_)) => {
+                return Err(Error::invalid("a body has either `text` or `base64`, not both"));
+            }
+        };
+        Ok(Self { bytes: bytes.into(), content_type: form.content_type })
+    }
+}
+
 impl Default for Body {
     fn default() -> Self {
         Self::empty()
@@ -82,6 +121,26 @@ mod tests {
         let body = Body::json(&vec![1, 2, 3]).unwrap();
         assert_eq!(body.read::<Vec<u8>>().unwrap(), [1, 2, 3]);
         assert_eq!(body.content_type, "application/json");
+    }
+
+    #[test]
+    fn is_stored_as_text_where_it_is_text() {
+        for (body, json) in [
+            (
+                Body::raw("héllo\0", "text/plain"),
+                r#"{"content_type":"text/plain","text":"héllo\u0000"}"#,
+            ),
+            (
+                Body::raw(vec![255, 0], "image/png"),
+                r#"{"content_type":"image/png","base64":"/wA="}"#,
+            ),
+            (Body::empty(), r#"{"content_type":"application/json","text":""}"#),
+        ] {
+            assert_eq!(serde_json::to_string(&body).unwrap(), json);
+            assert_eq!(serde_json::from_str::<Body>(json).unwrap(), body);
+        }
+        let both = r#"{"content_type":"a/b","text":"","base64":""}"#;
+        assert!(serde_json::from_str::<Body>(both).unwrap_err().to_string().contains("not both"));
     }
 
     #[test]

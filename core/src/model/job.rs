@@ -85,6 +85,7 @@ pub struct Overrides {
     /// Other retries.
     pub retry: Option<Retry>,
     /// Another timeout; `Some(None)` takes the job's own away, so that the process's default applies.
+    #[serde(with = "super::length")]
     pub timeout: Option<Option<Duration>>,
     /// Another misfire policy.
     pub misfire: Option<Misfire>,

@@ -7,6 +7,7 @@ mod headers;
 mod id;
 mod job;
 mod lease;
+pub(crate) mod length;
 mod message;
 mod name;
 mod occurrence;

@@ -15,6 +15,7 @@ pub struct Terms {
     /// How often, and when again.
     pub retry: Retry,
     /// How long one attempt may take; none means as long as it likes.
+    #[serde(with = "super::length")]
     pub timeout: Option<Duration>,
     /// What an attempt that took too long leads to.
     pub on_timeout: OnTimeout,

@@ -45,8 +45,10 @@ pub struct Misfire {
     /// The policy, when one was chosen; otherwise [`MisfirePolicy::FireNow`] applies.
     pub policy: Option<MisfirePolicy>,
     /// An occurrence strictly later than this is missed, not just late.
+    #[serde(with = "crate::model::length")]
     pub threshold: Option<Duration>,
     /// A missed occurrence older than this is never run; none means that any age is made up for.
+    #[serde(with = "crate::model::length")]
     pub window: Option<Duration>,
     /// The most missed occurrences that [`MisfirePolicy::FireAll`] runs; the newest are kept.
     pub catch_up_max: u32,
