@@ -1,0 +1,153 @@
+-- Messages by temperature: what is alive, what was given up, what is finished. Instants are microseconds
+-- since 1970; the numbers of states, sources, reasons and endings are those of the crate punctual-rows.
+
+-- Pending (0) and running (1) messages only, so that the hot table stays as small as the work to do. The
+-- body comes last: who reads the other columns of a large message does not walk through it.
+CREATE TABLE punctual_message (
+  id BLOB NOT NULL PRIMARY KEY,
+  queue TEXT NOT NULL,
+  topic TEXT NOT NULL,
+  priority INTEGER NOT NULL,
+  due_at INTEGER NOT NULL,
+  planned_at INTEGER NOT NULL,
+  created_at INTEGER NOT NULL,
+  source INTEGER NOT NULL,
+  key TEXT,
+  dedupe TEXT,
+  exclusive INTEGER NOT NULL,
+  job TEXT,
+  attempt INTEGER NOT NULL DEFAULT 0,
+  crashes INTEGER NOT NULL DEFAULT 0,
+  snoozes INTEGER NOT NULL DEFAULT 0,
+  state INTEGER NOT NULL DEFAULT 0,
+  owner BLOB,
+  token INTEGER,
+  lease_until INTEGER,
+  cancel_requested INTEGER NOT NULL DEFAULT 0,
+  error TEXT,
+  extra TEXT,
+  body BLOB NOT NULL
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX punctual_message_pending ON punctual_message (queue, priority, due_at, id) WHERE state = 0;
+CREATE INDEX punctual_message_running ON punctual_message (owner, lease_until, id) WHERE state = 1;
+CREATE UNIQUE INDEX punctual_message_dedupe ON punctual_message (dedupe) WHERE dedupe IS NOT NULL;
+CREATE INDEX punctual_message_key ON punctual_message (topic, key) WHERE key IS NOT NULL;
+CREATE INDEX punctual_message_job ON punctual_message (job, state) WHERE job IS NOT NULL;
+-- Two exclusive messages of a job never run together, whatever a statement says.
+CREATE UNIQUE INDEX punctual_message_exclusive ON punctual_message (job) WHERE state = 1 AND exclusive = 1;
+
+-- Given up, kept for people.
+CREATE TABLE punctual_dead (
+  id BLOB NOT NULL PRIMARY KEY,
+  queue TEXT NOT NULL,
+  topic TEXT NOT NULL,
+  priority INTEGER NOT NULL,
+  due_at INTEGER NOT NULL,
+  planned_at INTEGER NOT NULL,
+  created_at INTEGER NOT NULL,
+  source INTEGER NOT NULL,
+  key TEXT,
+  dedupe TEXT,
+  exclusive INTEGER NOT NULL,
+  job TEXT,
+  attempt INTEGER NOT NULL,
+  crashes INTEGER NOT NULL,
+  snoozes INTEGER NOT NULL,
+  reason INTEGER,
+  ended_at INTEGER NOT NULL,
+  error TEXT,
+  extra TEXT,
+  body BLOB NOT NULL
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX punctual_dead_ended ON punctual_dead (ended_at, id);
+
+-- Done (2) and cancelled (4), kept until pruned.
+CREATE TABLE punctual_finished (
+  id BLOB NOT NULL PRIMARY KEY,
+  queue TEXT NOT NULL,
+  topic TEXT NOT NULL,
+  priority INTEGER NOT NULL,
+  due_at INTEGER NOT NULL,
+  planned_at INTEGER NOT NULL,
+  created_at INTEGER NOT NULL,
+  source INTEGER NOT NULL,
+  key TEXT,
+  dedupe TEXT,
+  exclusive INTEGER NOT NULL,
+  job TEXT,
+  attempt INTEGER NOT NULL,
+  crashes INTEGER NOT NULL,
+  snoozes INTEGER NOT NULL,
+  state INTEGER NOT NULL,
+  ended_at INTEGER NOT NULL,
+  error TEXT,
+  extra TEXT,
+  body BLOB NOT NULL
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX punctual_finished_ended ON punctual_finished (ended_at, id);
+
+-- The history: one row for each attempt that ended and each occurrence that was skipped.
+CREATE TABLE punctual_execution (
+  id BLOB NOT NULL PRIMARY KEY,
+  message BLOB,
+  topic TEXT NOT NULL,
+  queue TEXT NOT NULL,
+  key TEXT,
+  job TEXT,
+  nominal INTEGER,
+  source INTEGER NOT NULL,
+  attempt INTEGER NOT NULL,
+  attempts_max INTEGER,
+  process BLOB,
+  due_at INTEGER NOT NULL,
+  started_at INTEGER NOT NULL,
+  ended_at INTEGER NOT NULL,
+  ending INTEGER NOT NULL,
+  note TEXT
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX punctual_execution_ended ON punctual_execution (ended_at, ending);
+CREATE INDEX punctual_execution_message ON punctual_execution (message) WHERE message IS NOT NULL;
+CREATE INDEX punctual_execution_job ON punctual_execution (job, id) WHERE job IS NOT NULL;
+CREATE INDEX punctual_execution_nominal ON punctual_execution (nominal DESC) WHERE nominal IS NOT NULL;
+
+-- Jobs: the record as JSON, beside it what statements ask for. due_at is when the scheduler has to look.
+CREATE TABLE punctual_job (
+  name TEXT NOT NULL PRIMARY KEY,
+  due_at INTEGER,
+  paused INTEGER NOT NULL,
+  version INTEGER NOT NULL,
+  app TEXT NOT NULL,
+  phase TEXT NOT NULL,
+  record TEXT NOT NULL
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX punctual_job_due ON punctual_job (due_at, name) WHERE due_at IS NOT NULL;
+CREATE INDEX punctual_job_paused ON punctual_job (name) WHERE paused = 1;
+
+-- Until when each process is believed to be alive.
+CREATE TABLE punctual_process (
+  id BLOB NOT NULL PRIMARY KEY,
+  until INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+
+-- Numbers that only grow: the tokens of leases.
+CREATE TABLE punctual_counter (
+  name TEXT NOT NULL PRIMARY KEY,
+  value INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+
+INSERT INTO punctual_counter (name, value) VALUES ('token', 0);
+
+-- Deliveries a group has seen.
+CREATE TABLE punctual_inbox (
+  consumer_group TEXT NOT NULL,
+  message BLOB NOT NULL,
+  seen_at INTEGER NOT NULL,
+  PRIMARY KEY (consumer_group, message)
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX punctual_inbox_seen ON punctual_inbox (seen_at);

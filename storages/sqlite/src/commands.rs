@@ -1,0 +1,160 @@
+//! What an operator asks of messages. Whether a state allows it is asked of the state table alone.
+
+use punctual::jiff::Timestamp;
+use punctual::model::{Key, MessageId, Queue, Source, State, StateChange, Topic};
+use punctual::storage::{Command, Commanded};
+use punctual::uuid::Uuid;
+use punctual_rows::code::Code as _;
+use punctual_rows::instant::micros_up;
+use rusqlite::{Connection, OptionalExtension as _, params};
+
+use crate::effects::Effects;
+use crate::fault::Tried;
+use crate::row::Table;
+use crate::work::{finish, twin};
+
+/// Does what is asked, or says which state does not allow it.
+pub(crate) fn command(
+    transaction: &Connection,
+    command: &Command,
+    now: Timestamp,
+    effects: &mut Effects,
+) -> Tried<Commanded> {
+    match command {
+        Command::Cancel(id) => cancel(transaction, *id, now, effects),
+        Command::CancelKey { topic, key } => {
+            let about = pending_about(transaction, topic, key)?;
+            for id in &about {
+                cancel(transaction, *id, now, effects)?;
+            }
+            Ok(Commanded::Applied(about.len() as u64))
+        }
+        Command::Redrive { id, due_at } => redrive(transaction, *id, *due_at, effects),
+        Command::Reschedule { id, due_at } => reschedule(transaction, *id, *due_at, effects),
+        Command::Delete(id) => delete(transaction, *id, effects),
+    }
+}
+
+/// The state of a message, wherever it is.
+pub(crate) fn state_of(transaction: &Connection, id: MessageId) -> Tried<Option<State>> {
+    let sql = "SELECT state FROM punctual_message WHERE id = ?1 \
+               UNION ALL SELECT 3 FROM punctual_dead WHERE id = ?1 \
+               UNION ALL SELECT state FROM punctual_finished WHERE id = ?1 LIMIT 1";
+    let mut statement = transaction.prepare_cached(sql)?;
+    let code: Option<i16> =
+        statement.query_row([id.as_uuid().as_bytes()], |row| row.get(0)).optional()?;
+    Ok(code.map(State::from_code).transpose()?)
+}
+
+/// Stops a message: a pending one at once, a running one by a flag that its owner will see.
+pub(crate) fn cancel(
+    transaction: &Connection,
+    id: MessageId,
+    now: Timestamp,
+    effects: &mut Effects,
+) -> Tried<Commanded> {
+    let Some(state) = state_of(transaction, id)? else { return Ok(Commanded::Unknown) };
+    if state == State::Running {
+        let sql = "UPDATE punctual_message SET cancel_requested = 1 WHERE id = ?1";
+        transaction.prepare_cached(sql)?.execute([id.as_uuid().as_bytes()])?;
+        effects.leases_changed();
+        return Ok(Commanded::Requested);
+    }
+    let Some(next) = state.after(StateChange::Cancel) else {
+        return Ok(Commanded::Refused(state));
+    };
+    effects.was_taken(&queue_of(transaction, id)?);
+    finish(transaction, id, next, now, effects)?;
+    Ok(Commanded::Applied(1))
+}
+
+/// Sends a finished message again, under its id, with every count at zero.
+fn redrive(
+    transaction: &Connection,
+    id: MessageId,
+    due_at: Timestamp,
+    effects: &mut Effects,
+) -> Tried<Commanded> {
+    let Some(state) = state_of(transaction, id)? else { return Ok(Commanded::Unknown) };
+    if state.after(StateChange::Redrive).is_none() {
+        return Ok(Commanded::Refused(state));
+    }
+    let table = if state == State::Dead { Table::Dead } else { Table::Finished }.name();
+    let uuid = id.as_uuid();
+    let sql = format!("SELECT dedupe FROM {table} WHERE id = ?1");
+    let dedupe: Option<String> =
+        transaction.prepare_cached(&sql)?.query_row([uuid.as_bytes()], |row| row.get(0))?;
+    if twin(transaction, dedupe.as_deref().map(Key::written).as_ref())?.is_some() {
+        return Ok(Commanded::Refused(state));
+    }
+    let sql = format!(
+        "INSERT INTO punctual_message (id, queue, topic, priority, due_at, planned_at, created_at, \
+         source, key, dedupe, exclusive, job, extra, body) \
+         SELECT id, queue, topic, priority, ?2, planned_at, created_at, ?3, key, dedupe, exclusive, \
+         job, extra, body FROM {table} WHERE id = ?1"
+    );
+    let due_at = micros_up(due_at);
+    let row = params![uuid.as_bytes(), due_at, Source::Redriven.code()];
+    transaction.prepare_cached(&sql)?.execute(row)?;
+    let sql = format!("DELETE FROM {table} WHERE id = ?1");
+    transaction.prepare_cached(&sql)?.execute([uuid.as_bytes()])?;
+    effects.is_due(&queue_of(transaction, id)?, due_at);
+    Ok(Commanded::Applied(1))
+}
+
+fn reschedule(
+    transaction: &Connection,
+    id: MessageId,
+    due_at: Timestamp,
+    effects: &mut Effects,
+) -> Tried<Commanded> {
+    match state_of(transaction, id)? {
+        None => Ok(Commanded::Unknown),
+        Some(State::Pending) => {
+            let due_at = micros_up(due_at);
+            let sql = "UPDATE punctual_message SET due_at = ?2 WHERE id = ?1";
+            transaction.prepare_cached(sql)?.execute(params![id.as_uuid().as_bytes(), due_at])?;
+            let queue = queue_of(transaction, id)?;
+            effects.was_taken(&queue);
+            effects.is_due(&queue, due_at);
+            Ok(Commanded::Applied(1))
+        }
+        Some(state) => Ok(Commanded::Refused(state)),
+    }
+}
+
+/// Removes a message that is not running, and what is known of its attempts.
+fn delete(transaction: &Connection, id: MessageId, effects: &mut Effects) -> Tried<Commanded> {
+    let table = match state_of(transaction, id)? {
+        None => return Ok(Commanded::Unknown),
+        Some(State::Running) => return Ok(Commanded::Refused(State::Running)),
+        Some(State::Pending) => {
+            effects.was_taken(&queue_of(transaction, id)?);
+            Table::Message
+        }
+        Some(State::Dead) => Table::Dead,
+        Some(State::Done | State::Cancelled) => Table::Finished,
+    };
+    let uuid = id.as_uuid();
+    let sql = format!("DELETE FROM {} WHERE id = ?1", table.name());
+    transaction.prepare_cached(&sql)?.execute([uuid.as_bytes()])?;
+    let sql = "DELETE FROM punctual_execution WHERE message = ?1";
+    transaction.prepare_cached(sql)?.execute([uuid.as_bytes()])?;
+    Ok(Commanded::Applied(1))
+}
+
+fn queue_of(transaction: &Connection, id: MessageId) -> Tried<Queue> {
+    let sql = "SELECT queue FROM punctual_message WHERE id = ?1";
+    let mut statement = transaction.prepare_cached(sql)?;
+    let queue: String = statement.query_row([id.as_uuid().as_bytes()], |row| row.get(0))?;
+    Ok(Queue::from(queue))
+}
+
+fn pending_about(transaction: &Connection, topic: &Topic, key: &Key) -> Tried<Vec<MessageId>> {
+    let sql = "SELECT id FROM punctual_message WHERE topic = ?1 AND key = ?2 AND state = 0 \
+               ORDER BY id";
+    let mut statement = transaction.prepare_cached(sql)?;
+    let ids = statement.query_map(params![topic.as_str(), key.as_str()], |row| row.get(0))?;
+    let ids: rusqlite::Result<Vec<[u8; 16]>> = ids.collect();
+    Ok(ids?.into_iter().map(|id| MessageId::from_uuid(Uuid::from_bytes(id))).collect())
+}

@@ -1,0 +1,66 @@
+//! When lines have something to do: several in one statement. Each queue is looked up once per
+//! priority, at the front of the index, so the number of messages does not matter.
+
+use punctual::jiff::Timestamp;
+use punctual::model::Queue;
+use punctual::storage::Line;
+use punctual_rows::instant::instant;
+use rusqlite::{Connection, params_from_iter};
+
+use crate::fault::Tried;
+use crate::work::NOT_WAITING;
+
+/// Every priority there is.
+const LEVELS: &str =
+    "WITH level (priority) AS (VALUES (0), (1), (2), (3), (4), (5), (6), (7), (8), (9))";
+
+/// The earliest instant of each line.
+pub(crate) fn due(connection: &Connection, lines: &[Line]) -> Tried<Vec<Option<Timestamp>>> {
+    let queues = lines.iter().filter_map(|line| match line {
+        Line::Queue(queue) => Some(queue.as_str()),
+        Line::Jobs | Line::Leases => None,
+    });
+    let sql = statement(lines);
+    let mut statement = connection.prepare_cached(&sql)?;
+    let mut rows = statement.query(params_from_iter(queues))?;
+    let mut due = Vec::with_capacity(lines.len());
+    if let Some(row) = rows.next()? {
+        for column in 0..lines.len() {
+            let micros: Option<i64> = row.get(column)?;
+            due.push(micros.map(instant).transpose()?);
+        }
+    }
+    Ok(due)
+}
+
+/// The earliest instant at which a message of a queue was to be handed out, also of those that wait for
+/// their turn.
+pub(crate) fn oldest(connection: &Connection, queue: &Queue) -> Tried<Option<Timestamp>> {
+    let sql = format!("{LEVELS} SELECT {}", of_queue(1, "1"));
+    let mut statement = connection.prepare_cached(&sql)?;
+    let micros: Option<i64> = statement.query_row([queue.as_str()], |row| row.get(0))?;
+    Ok(micros.map(instant).transpose()?)
+}
+
+/// One column for each line.
+pub(crate) fn statement(lines: &[Line]) -> String {
+    let mut number = 0;
+    let columns = lines.iter().map(|line| match line {
+        Line::Queue(_) => {
+            number += 1;
+            of_queue(number, NOT_WAITING)
+        }
+        Line::Jobs => "(SELECT min(due_at) FROM punctual_job WHERE due_at IS NOT NULL)".to_owned(),
+        Line::Leases => "NULL".to_owned(),
+    });
+    let columns: Vec<String> = columns.collect();
+    format!("{LEVELS} SELECT {}", columns.join(", "))
+}
+
+fn of_queue(number: usize, condition: &str) -> String {
+    format!(
+        "(SELECT min((SELECT m.due_at FROM punctual_message m INDEXED BY punctual_message_pending \
+         WHERE m.state = 0 AND m.queue = ?{number} AND m.priority = level.priority AND {condition} \
+         ORDER BY m.due_at, m.id LIMIT 1)) FROM level)"
+    )
+}

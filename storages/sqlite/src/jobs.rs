@@ -1,0 +1,176 @@
+//! Jobs: a record per name, guarded by its version, and beside it the columns that are asked for. Each
+//! write shows the version it has seen and counts it up by one.
+
+use punctual::jiff::Timestamp;
+use punctual::model::{JobName, JobPhase, JobRecord, MessageId, Steer};
+use punctual::storage::{Declared, DueJob, Entry, Fired, Firing, Steered};
+use punctual::uuid::Uuid;
+use punctual_rows::instant::{micros, micros_up};
+use punctual_rows::job::{differs, read, written};
+use rusqlite::{Connection, OptionalExtension as _, params};
+
+use crate::commands::cancel;
+use crate::effects::Effects;
+use crate::fault::Tried;
+use crate::row::append;
+use crate::work::{enqueue_one, turn_is_free};
+
+const PUT: &str = "INSERT INTO punctual_job (name, due_at, paused, version, app, phase, record) \
+     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7) ON CONFLICT (name) DO UPDATE SET due_at = ?2, paused = ?3, \
+     version = ?4, app = ?5, phase = ?6, record = ?7";
+
+const DUE: &str = "SELECT name, record, \
+     (SELECT count(*) FROM punctual_message m WHERE m.job = j.name) \
+     FROM punctual_job j WHERE due_at <= ?1 ORDER BY due_at, name LIMIT ?2";
+
+/// Creates or replaces a job, if it is still the one seen.
+pub(crate) fn declare(
+    transaction: &Connection,
+    record: &JobRecord,
+    seen: Option<u64>,
+    now: Timestamp,
+    effects: &mut Effects,
+) -> Tried<Declared> {
+    let known = job(transaction, &record.job.name)?;
+    if known.as_ref().is_some_and(|known| !differs(known, record)) {
+        return Ok(Declared::Unchanged);
+    }
+    if known.as_ref().map(|known| known.version) != seen {
+        return Ok(Declared::Raced);
+    }
+    let record = JobRecord {
+        created_at: known.as_ref().map_or(record.created_at, |known| known.created_at),
+        updated_at: now,
+        version: seen.unwrap_or(0) + 1,
+        ..record.clone()
+    };
+    put(transaction, &record, known.as_ref(), effects)?;
+    Ok(if seen.is_some() { Declared::Changed } else { Declared::Created })
+}
+
+/// Changes a job for an operator, if it is still the one seen.
+pub(crate) fn steer(
+    transaction: &Connection,
+    name: &JobName,
+    (steer, seen): (&Steer, u64),
+    now: Timestamp,
+    effects: &mut Effects,
+) -> Tried<Steered> {
+    let Some(known) = job(transaction, name)? else { return Ok(Steered::Unknown) };
+    if known.version != seen {
+        return Ok(Steered::Raced);
+    }
+    let record = known.steered(steer, now)?;
+    put(transaction, &record, Some(&known), effects)?;
+    Ok(Steered::Applied(Box::new(record)))
+}
+
+/// The jobs the scheduler has to look at, oldest first.
+pub(crate) fn due_jobs(
+    connection: &Connection,
+    limit: usize,
+    now: Timestamp,
+) -> Tried<Vec<DueJob>> {
+    let mut statement = connection.prepare_cached(DUE)?;
+    let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+    let mut rows = statement.query(params![micros(now), limit])?;
+    let mut due = Vec::new();
+    while let Some(row) = rows.next()? {
+        let record = read(row.get_ref(0)?.as_str()?, row.get_ref(1)?.as_str()?)?;
+        due.push(DueJob { record, alive: row.get(2)? });
+    }
+    Ok(due)
+}
+
+/// Fires occurrences, each firing for itself.
+pub(crate) fn fire(
+    transaction: &Connection,
+    firings: &[Firing],
+    now: Timestamp,
+    effects: &mut Effects,
+) -> Tried<Vec<Fired>> {
+    firings.iter().map(|firing| fire_one(transaction, firing, now, effects)).collect()
+}
+
+fn fire_one(
+    transaction: &Connection,
+    firing: &Firing,
+    now: Timestamp,
+    effects: &mut Effects,
+) -> Tried<Fired> {
+    let known = job(transaction, &firing.job)?.filter(|known| known.version == firing.seen);
+    let Some(known) = known else { return Ok(Fired::AlreadyMoved) };
+    let alive = alive(transaction, &firing.job)?;
+    let count = u32::try_from(alive.len()).unwrap_or(u32::MAX);
+    if firing.alive_max.is_some_and(|alive_max| count > alive_max) {
+        return Ok(Fired::Overlapping(count));
+    }
+    if firing.cancel_alive {
+        for id in alive {
+            cancel(transaction, id, now, effects)?;
+        }
+    }
+    for message in &firing.messages {
+        // An occurrence that is alive already, after its job was moved back, is a duplicate.
+        let entry = Entry { message: message.clone(), replace: false };
+        enqueue_one(transaction, &entry, effects)?;
+    }
+    for execution in &firing.skipped {
+        append(transaction, execution)?;
+    }
+    let after = JobRecord { version: firing.seen + 1, ..(*firing.after).clone() };
+    put(transaction, &after, Some(&known), effects)?;
+    Ok(Fired::Fired)
+}
+
+/// One job.
+pub(crate) fn job(connection: &Connection, name: &JobName) -> Tried<Option<JobRecord>> {
+    let sql = "SELECT record FROM punctual_job WHERE name = ?1";
+    let mut statement = connection.prepare_cached(sql)?;
+    let text: Option<String> = statement.query_row([name.as_str()], |row| row.get(0)).optional()?;
+    Ok(text.map(|text| read(name.as_str(), &text)).transpose()?)
+}
+
+/// The messages of a job that are alive, oldest id first.
+fn alive(transaction: &Connection, name: &JobName) -> Tried<Vec<MessageId>> {
+    let sql = "SELECT id FROM punctual_message WHERE job = ?1 ORDER BY id";
+    let mut statement = transaction.prepare_cached(sql)?;
+    let ids = statement.query_map([name.as_str()], |row| row.get(0))?;
+    let ids: rusqlite::Result<Vec<[u8; 16]>> = ids.collect();
+    Ok(ids?.into_iter().map(|id| MessageId::from_uuid(Uuid::from_bytes(id))).collect())
+}
+
+/// Stores a record in place of the one that is known.
+fn put(
+    transaction: &Connection,
+    record: &JobRecord,
+    known: Option<&JobRecord>,
+    effects: &mut Effects,
+) -> Tried<()> {
+    let name = record.job.name.as_str();
+    let due_at = record.due_at().map(micros_up);
+    let version = i64::try_from(record.version).unwrap_or(i64::MAX);
+    transaction.prepare_cached(PUT)?.execute(params![
+        name,
+        due_at,
+        record.paused.is_some(),
+        version,
+        record.app,
+        phase(record.phase()),
+        written(record)?,
+    ])?;
+    effects.job_moved(known.and_then(JobRecord::due_at).map(micros_up), due_at);
+    if known.is_some_and(|known| known.paused.is_some()) && record.paused.is_none() {
+        turn_is_free(transaction, Some(name), effects)?;
+    }
+    Ok(())
+}
+
+/// A phase as a word in its column.
+pub(crate) fn phase(phase: JobPhase) -> &'static str {
+    match phase {
+        JobPhase::Active => "active",
+        JobPhase::Paused => "paused",
+        JobPhase::Retired => "retired",
+    }
+}

@@ -1,0 +1,30 @@
+//! Punctual's embedded storage: one SQLite file, no server.
+//!
+//! [`SqliteStorage`] keeps every promise of [`punctual::Storage`] and [`punctual::Inspect`], across the
+//! end of the process and, unless told otherwise, across a loss of power. Many callers share one commit;
+//! several processes may share one file.
+
+mod bells;
+mod builder;
+mod commands;
+mod connection;
+mod due;
+mod effects;
+mod fault;
+mod inspect;
+mod jobs;
+mod migrate;
+mod patience;
+mod readers;
+mod reading;
+mod row;
+mod settings;
+mod sqlite_storage;
+mod upkeep;
+mod watcher;
+mod work;
+mod writer;
+
+pub use builder::{BUSY_PATIENCE_DEFAULT, Builder, READERS_DEFAULT};
+pub use settings::Durability;
+pub use sqlite_storage::SqliteStorage;

@@ -1,0 +1,72 @@
+//! The tables and their versions. Each version is a numbered file that is never edited once it was
+//! released. Only names that begin with `punctual_` are touched, so an application may keep its own
+//! tables in the same file.
+
+use punctual::Error;
+use punctual_rows::instant::micros;
+use rusqlite::{Connection, OptionalExtension, TransactionBehavior, params};
+
+use crate::fault::{Fault, Tried};
+use crate::patience::patiently;
+use crate::settings::Settings;
+
+/// A step from one version to the next.
+struct Migration {
+    version: i64,
+    name: &'static str,
+    sql: &'static str,
+}
+
+const MIGRATIONS: [Migration; 1] =
+    [Migration { version: 1, name: "tables", sql: include_str!("../migrations/0001_tables.sql") }];
+
+/// The version this code works with.
+pub(crate) const VERSION: i64 = MIGRATIONS[MIGRATIONS.len() - 1].version;
+
+const CREATE: &str = "CREATE TABLE IF NOT EXISTS punctual_migration (
+    version INTEGER NOT NULL PRIMARY KEY, name TEXT NOT NULL, applied_at INTEGER NOT NULL) STRICT";
+
+/// Brings the tables to this version, all steps or none. Whoever comes second finds them done.
+pub(crate) fn migrate(connection: &mut Connection, settings: &Settings) -> Tried<()> {
+    let found = patiently(settings.patience, || check(connection, settings))?;
+    if found == VERSION {
+        return Ok(());
+    }
+    patiently(settings.patience, || apply(connection, settings))
+}
+
+/// The version of a file; none of ours is 0.
+pub(crate) fn version(connection: &Connection) -> Tried<i64> {
+    let exists = "SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = 'punctual_migration'";
+    if connection.query_row(exists, [], |_| Ok(())).optional()?.is_none() {
+        return Ok(0);
+    }
+    let newest = "SELECT coalesce(max(version), 0) FROM punctual_migration";
+    Ok(connection.query_row(newest, [], |row| row.get(0))?)
+}
+
+fn check(connection: &Connection, settings: &Settings) -> Tried<i64> {
+    let found = version(connection)?;
+    if found > VERSION {
+        return Err(Fault::Refused(Error::conflict(format!(
+            "the tables in {} have version {found} and this program knows version {VERSION}; a newer \
+             Punctual has been here: update this program, or give it another file",
+            settings.path.display()
+        ))));
+    }
+    Ok(found)
+}
+
+fn apply(connection: &mut Connection, settings: &Settings) -> Tried<()> {
+    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    let found = check(&transaction, settings)?;
+    transaction.execute_batch(CREATE)?;
+    for migration in MIGRATIONS.iter().filter(|migration| migration.version > found) {
+        transaction.execute_batch(migration.sql)?;
+        let row = params![migration.version, migration.name, micros(settings.clock.now())];
+        let insert = "INSERT INTO punctual_migration (version, name, applied_at) VALUES (?, ?, ?)";
+        transaction.execute(insert, row)?;
+    }
+    transaction.commit()?;
+    Ok(())
+}

@@ -1,0 +1,115 @@
+//! A message's row. All three tables are read in the same order of columns.
+
+use std::sync::Arc;
+
+use punctual::bytes::Bytes;
+use punctual::model::{Lease, Message, MessageRecord};
+use punctual::storage::Claimed;
+use punctual_rows::instant::instant;
+use punctual_rows::message::{Sent, Standing, count};
+use rusqlite::Row;
+
+use super::{id_at, text_at};
+use crate::fault::Tried;
+
+/// Where a message can be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Table {
+    Message,
+    Dead,
+    Finished,
+}
+
+impl Table {
+    pub(crate) const ALL: [Self; 3] = [Self::Message, Self::Dead, Self::Finished];
+
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Message => "punctual_message",
+            Self::Dead => "punctual_dead",
+            Self::Finished => "punctual_finished",
+        }
+    }
+
+    pub(crate) fn columns(self) -> &'static str {
+        match self {
+            Self::Message => MESSAGE_COLUMNS,
+            Self::Dead => DEAD_COLUMNS,
+            Self::Finished => FINISHED_COLUMNS,
+        }
+    }
+}
+
+macro_rules! columns {
+    ($standing:literal) => {
+        concat!(
+            "id, queue, topic, priority, planned_at, created_at, source, key, dedupe, exclusive, ",
+            "extra, due_at, attempt, crashes, snoozes, error, ",
+            $standing,
+            ", body"
+        )
+    };
+}
+
+/// The columns of a message that is alive.
+pub(crate) const MESSAGE_COLUMNS: &str =
+    columns!("state, owner, token, lease_until, cancel_requested, NULL, NULL");
+/// The same of a dead letter.
+const DEAD_COLUMNS: &str = columns!("3, NULL, NULL, NULL, 0, reason, ended_at");
+/// The same of a finished one.
+pub(crate) const FINISHED_COLUMNS: &str = columns!("state, NULL, NULL, NULL, 0, NULL, ended_at");
+
+const BODY: usize = 23;
+
+/// What was sent.
+fn message_of(row: &Row<'_>) -> Tried<Message> {
+    let sent = Sent {
+        id: id_at(row, 0)?.unwrap_or_default(),
+        queue: text_at(row, 1)?.unwrap_or_default(),
+        topic: text_at(row, 2)?.unwrap_or_default(),
+        priority: row.get(3)?,
+        planned_at: row.get(4)?,
+        created_at: row.get(5)?,
+        source: row.get(6)?,
+        key: text_at(row, 7)?,
+        dedupe: text_at(row, 8)?,
+        exclusive: row.get(9)?,
+        extra: text_at(row, 10)?,
+        body: Bytes::copy_from_slice(row.get_ref(BODY)?.as_blob()?),
+    };
+    Ok(sent.message()?)
+}
+
+/// A message and where it stands.
+pub(crate) fn record_of(row: &Row<'_>) -> Tried<MessageRecord> {
+    let lease = match (id_at(row, 17)?, row.get(18)?, row.get(19)?) {
+        (Some(owner), Some(token), Some(until)) => Some((owner, token, until)),
+        _ => None,
+    };
+    let standing = Standing {
+        due_at: row.get(11)?,
+        attempt: row.get(12)?,
+        crashes: row.get(13)?,
+        snoozes: row.get(14)?,
+        error: text_at(row, 15)?,
+        state: row.get(16)?,
+        lease,
+        cancel_requested: row.get(20)?,
+        dead: row.get(21)?,
+        ended_at: row.get(22)?,
+    };
+    Ok(standing.record(message_of(row)?)?)
+}
+
+/// A message for its owner; the attempt is as the row says.
+pub(crate) fn claimed_of(row: &Row<'_>, lease: Lease) -> Tried<Claimed> {
+    Ok(Claimed {
+        lease,
+        due_at: instant(row.get(11)?)?,
+        attempt: count(row.get(12)?),
+        crashes: count(row.get(13)?),
+        snoozes: count(row.get(14)?),
+        cancel_requested: row.get(20)?,
+        message: Arc::new(message_of(row)?),
+    })
+}

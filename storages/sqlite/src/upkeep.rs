@@ -1,0 +1,120 @@
+//! Upkeep: who is alive, whose work may be taken over, and what is old enough to go.
+
+use punctual::jiff::Timestamp;
+use punctual::model::{Lease, ProcessId};
+use punctual::storage::{Claimed, Prune, Pruned, Reclaim};
+use punctual_rows::instant::{instant, micros, micros_up};
+use rusqlite::{Connection, OptionalExtension as _, params};
+
+use crate::fault::Tried;
+use crate::row::{MESSAGE_COLUMNS, claimed_of};
+use crate::work::next_tokens;
+
+const BEAT: &str = "INSERT INTO punctual_process (id, until) VALUES (?1, ?2) \
+     ON CONFLICT (id) DO UPDATE SET until = CASE WHEN ?2 > ?3 THEN max(until, ?2) ELSE ?2 END";
+
+/// How many owners one reclaim looks at; those beyond are looked at by the next.
+const OWNERS_MAX: usize = 10_000;
+
+/// Says that a process is alive until an instant, or says goodbye for it.
+pub(crate) fn beat(
+    transaction: &Connection,
+    process: ProcessId,
+    until: Timestamp,
+    now: Timestamp,
+) -> Tried<()> {
+    let process = process.as_uuid();
+    let row = params![process.as_bytes(), micros(until), micros(now)];
+    transaction.prepare_cached(BEAT)?.execute(row)?;
+    Ok(())
+}
+
+/// Takes over what expired, and all of an owner whose last beat has run out.
+pub(crate) fn reclaim(
+    transaction: &Connection,
+    reclaim: &Reclaim,
+    now: Timestamp,
+) -> Tried<Vec<Claimed>> {
+    // Strictly after the end, so a fraction of a microsecond counts.
+    let mut lapsed = lapsed(transaction, reclaim.limit, micros_up(now))?;
+    lapsed.sort_unstable();
+    lapsed.truncate(reclaim.limit);
+    if lapsed.is_empty() {
+        return Ok(Vec::new());
+    }
+    let mut token = next_tokens(transaction, lapsed.len())?;
+    let until = micros(reclaim.until);
+    let owner = reclaim.owner.as_uuid();
+    let mut claimed = Vec::with_capacity(lapsed.len());
+    for (_, id) in lapsed {
+        token += 1;
+        let lease = Lease { owner: reclaim.owner, token, until: instant(until)? };
+        let sql =
+            "UPDATE punctual_message SET owner = ?2, token = ?3, lease_until = ?4 WHERE id = ?1";
+        let number = i64::try_from(token).unwrap_or(i64::MAX);
+        transaction.prepare_cached(sql)?.execute(params![id, owner.as_bytes(), number, until])?;
+        let sql = format!("SELECT {MESSAGE_COLUMNS} FROM punctual_message WHERE id = ?1");
+        let mut statement = transaction.prepare_cached(&sql)?;
+        let mut rows = statement.query([id])?;
+        if let Some(row) = rows.next()? {
+            claimed.push(claimed_of(row, lease)?);
+        }
+    }
+    Ok(claimed)
+}
+
+/// By their end and id, at most `limit` of each owner. An owner that never beat is judged by its
+/// leases alone.
+fn lapsed(transaction: &Connection, limit: usize, now: i64) -> Tried<Vec<(i64, [u8; 16])>> {
+    let sql = "SELECT lease_until, id FROM punctual_message INDEXED BY punctual_message_running \
+               WHERE state = 1 AND owner = ?1 AND (?2 OR lease_until < ?3) \
+               ORDER BY lease_until, id LIMIT ?4";
+    let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+    let mut found = Vec::new();
+    let mut last: Vec<u8> = Vec::new();
+    for _ in 0..OWNERS_MAX {
+        let Some((owner, is_silent)) = next_owner(transaction, &last, now)? else { break };
+        let mut statement = transaction.prepare_cached(sql)?;
+        let mut rows = statement.query(params![owner, is_silent, now, limit])?;
+        while let Some(row) = rows.next()? {
+            found.push((row.get(0)?, row.get(1)?));
+        }
+        last = owner;
+    }
+    Ok(found)
+}
+
+/// The owner after one, and whether its last beat has run out.
+fn next_owner(transaction: &Connection, last: &[u8], now: i64) -> Tried<Option<(Vec<u8>, bool)>> {
+    let sql = "SELECT owner, \
+               EXISTS (SELECT 1 FROM punctual_process p WHERE p.id = m.owner AND p.until < ?2) \
+               FROM punctual_message m INDEXED BY punctual_message_running \
+               WHERE m.state = 1 AND m.owner > ?1 ORDER BY m.owner LIMIT 1";
+    let mut statement = transaction.prepare_cached(sql)?;
+    let found = statement.query_row(params![last, now], |row| Ok((row.get(0)?, row.get(1)?)));
+    Ok(found.optional()?)
+}
+
+/// Deletes what ended strictly before an instant, oldest first.
+pub(crate) fn prune(transaction: &Connection, prune: Prune) -> Tried<Pruned> {
+    let before = micros(prune.before);
+    let mut messages = delete(transaction, "punctual_finished", before, prune.limit)?;
+    if prune.dead {
+        messages += delete(transaction, "punctual_dead", before, prune.limit - messages)?;
+    }
+    let executions = delete(transaction, "punctual_execution", before, prune.limit)?;
+    // Processes that went silent and hold nothing: nobody will ask about them again.
+    let sql = "DELETE FROM punctual_process WHERE until < ?1 AND NOT EXISTS (SELECT 1 \
+               FROM punctual_message m WHERE m.state = 1 AND m.owner = punctual_process.id)";
+    transaction.prepare_cached(sql)?.execute([before])?;
+    Ok(Pruned { messages: messages as u64, executions: executions as u64 })
+}
+
+fn delete(transaction: &Connection, table: &str, before: i64, limit: usize) -> Tried<usize> {
+    let sql = format!(
+        "DELETE FROM {table} WHERE id IN \
+         (SELECT id FROM {table} WHERE ended_at < ?1 ORDER BY ended_at, id LIMIT ?2)"
+    );
+    let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+    Ok(transaction.prepare_cached(&sql)?.execute(params![before, limit])?)
+}

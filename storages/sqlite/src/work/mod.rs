@@ -1,0 +1,17 @@
+//! The hot path. Every function works inside a transaction that somebody else has opened, so that it
+//! can be the writer's or, one day, the application's own.
+
+mod claim;
+mod enqueue;
+mod extend;
+mod put;
+mod record;
+mod restore;
+mod settle;
+
+pub(crate) use claim::{NOT_WAITING, claim, next_tokens};
+pub(crate) use enqueue::{enqueue, enqueue_one, twin};
+pub(crate) use extend::extend;
+pub(crate) use record::record;
+pub(crate) use restore::restore;
+pub(crate) use settle::{finish, settle, turn_is_free};

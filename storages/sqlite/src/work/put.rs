@@ -1,0 +1,73 @@
+//! A whole record into the table its state belongs to: for dead letters from a broker, and for records
+//! that come from another storage.
+
+use punctual::jiff::Timestamp;
+use punctual::model::{DeadReason, Key, MessageRecord, State};
+use punctual_rows::code::Code as _;
+use punctual_rows::instant::{micros, micros_up};
+use punctual_rows::message::{column, extra};
+use punctual_rows::without_nul;
+use rusqlite::{Connection, ToSql, params};
+
+use crate::fault::Tried;
+
+macro_rules! insert {
+    ($table:literal, $ending:literal, $values:literal) => {
+        concat!(
+            "INSERT INTO ",
+            $table,
+            " (id, queue, topic, priority, due_at, planned_at, created_at, source, key, dedupe, ",
+            "exclusive, job, attempt, crashes, snoozes, error, extra, body",
+            $ending,
+            ") VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18",
+            $values,
+            ")"
+        )
+    };
+}
+
+const PENDING: &str = insert!("punctual_message", "", "");
+const DEAD: &str = insert!("punctual_dead", ", ended_at, reason", ", ?19, ?20");
+const FINISHED: &str = insert!("punctual_finished", ", ended_at, state", ", ?19, ?20");
+
+/// Stores a record that no table has. One that is alive is pending: nobody here runs it.
+pub(crate) fn put(transaction: &Connection, record: &MessageRecord, now: Timestamp) -> Tried<()> {
+    let message = &*record.message;
+    let extra = extra(message)?;
+    let id = message.id.as_uuid();
+    let error = record.error.as_deref().map(without_nul);
+    let job = message.occurrence.as_ref().map(|occurrence| occurrence.job.as_str());
+    let body = &message.body.bytes[..];
+    let common = params![
+        id.as_bytes(),
+        message.queue.as_str(),
+        message.topic.as_str(),
+        message.priority.level(),
+        micros_up(record.due_at),
+        micros_up(message.due_at),
+        micros(message.created_at),
+        message.source.code(),
+        message.key.as_ref().map(Key::as_str),
+        message.dedupe.as_ref().map(Key::as_str),
+        message.exclusive,
+        job,
+        column(record.attempt),
+        column(record.crashes),
+        column(record.snoozes),
+        error,
+        extra,
+        body
+    ];
+    let ended_at = micros(record.ended_at.unwrap_or(now));
+    let (sql, ending) = match record.state {
+        State::Pending | State::Running => (PENDING, None),
+        State::Dead => (DEAD, Some(record.dead.map(DeadReason::code))),
+        State::Done | State::Cancelled => (FINISHED, Some(Some(record.state.code()))),
+    };
+    let mut values: Vec<&dyn ToSql> = common.to_vec();
+    if let Some(code) = &ending {
+        values.extend([&ended_at as &dyn ToSql, code]);
+    }
+    transaction.prepare_cached(sql)?.execute(&values[..])?;
+    Ok(())
+}

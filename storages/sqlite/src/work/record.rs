@@ -1,0 +1,41 @@
+//! Record: the executions of messages that a broker delivered, and their dead letters.
+
+use punctual::jiff::Timestamp;
+use punctual::model::{MessageRecord, State};
+use punctual::storage::BrokerRecord;
+use rusqlite::Connection;
+
+use super::put::put;
+use crate::fault::Tried;
+use crate::row::append;
+
+/// Appends executions and keeps dead letters.
+pub(crate) fn record(
+    transaction: &Connection,
+    records: &[BrokerRecord],
+    now: Timestamp,
+) -> Tried<()> {
+    for record in records {
+        append(transaction, &record.execution)?;
+        if let Some(letter) = &record.dead {
+            keep_letter(transaction, letter, now)?;
+        }
+    }
+    Ok(())
+}
+
+/// Keeps a dead letter, unless the same message is alive here or dead already.
+fn keep_letter(transaction: &Connection, letter: &MessageRecord, now: Timestamp) -> Tried<()> {
+    let id = letter.message.id;
+    if super::enqueue::is_kept(transaction, id)? {
+        return Ok(());
+    }
+    super::enqueue::remove_finished(transaction, id)?;
+    let letter = MessageRecord {
+        state: State::Dead,
+        lease: None,
+        cancel_requested: false,
+        ..letter.clone()
+    };
+    put(transaction, &letter, now)
+}

@@ -1,0 +1,47 @@
+//! Restore: records as they stood in another storage.
+
+use punctual::jiff::Timestamp;
+use punctual::model::MessageRecord;
+use punctual::storage::Enqueued;
+use punctual_rows::instant::micros_up;
+use rusqlite::Connection;
+
+use super::enqueue::twin;
+use super::put::put;
+use crate::commands::state_of;
+use crate::effects::Effects;
+use crate::fault::Tried;
+
+/// Stores records that are not known here.
+pub(crate) fn restore(
+    transaction: &Connection,
+    records: &[MessageRecord],
+    now: Timestamp,
+    effects: &mut Effects,
+) -> Tried<Vec<Enqueued>> {
+    let mut answers = Vec::with_capacity(records.len());
+    for record in records {
+        answers.push(restore_one(transaction, record.clone().moved(now), now, effects)?);
+    }
+    Ok(answers)
+}
+
+fn restore_one(
+    transaction: &Connection,
+    record: MessageRecord,
+    now: Timestamp,
+    effects: &mut Effects,
+) -> Tried<Enqueued> {
+    let message = &record.message;
+    if state_of(transaction, message.id)?.is_some() {
+        return Ok(Enqueued::Duplicate(message.id));
+    }
+    if record.state.is_alive() {
+        if let Some(twin) = twin(transaction, message.dedupe.as_ref())? {
+            return Ok(Enqueued::Duplicate(twin));
+        }
+        effects.is_due(&message.queue, micros_up(record.due_at));
+    }
+    put(transaction, &record, now)?;
+    Ok(Enqueued::Stored)
+}

@@ -1,0 +1,31 @@
+//! The suite of all storages, on a file in a fresh folder for each case.
+
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use punctual::{ManualClock, Result};
+use punctual_conformance::storage::{self, Backend, Node, Place};
+use punctual_sqlite::SqliteStorage;
+
+struct Folder {
+    folder: tempfile::TempDir,
+    clock: ManualClock,
+}
+
+#[async_trait]
+impl Place for Folder {
+    async fn open(&self) -> Result<Node> {
+        let path = self.folder.path().join("punctual.db");
+        let storage = SqliteStorage::builder(path).clock(Arc::new(self.clock.clone()));
+        Ok(Node::new(Arc::new(storage.open().await?)))
+    }
+}
+
+fn main() -> ExitCode {
+    let backend =
+        Backend::here(
+            |clock| async move { Ok(Folder { folder: tempfile::tempdir().unwrap(), clock }) },
+        );
+    storage::run("sqlite", backend.follows_the_clock().rings_between_nodes())
+}
