@@ -98,6 +98,7 @@ pub mod policy;
 mod punctual;
 pub mod schedule;
 pub mod storage;
+pub mod transfer;
 pub mod transport;
 
 pub use crate::builtin::{Deduplicate, ManualClock, MemoryStorage, StoredTransport};

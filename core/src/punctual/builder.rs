@@ -90,6 +90,12 @@ impl Builder {
         self
     }
 
+    /// The same for a storage whose type is not known here, as one opened by its address.
+    pub fn stores(mut self, storage: Arc<dyn Storage>, inspect: Arc<dyn Inspect>) -> Self {
+        self.stores = Some((storage, inspect));
+        self
+    }
+
     /// Accepts that delays under a durable transport are kept in a storage that is not: they are lost
     /// when the process ends. Without this, `build` refuses the combination.
     pub fn allow_volatile_delays(mut self) -> Self {

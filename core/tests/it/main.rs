@@ -29,6 +29,7 @@ mod steering;
 mod storage;
 mod timeouts;
 mod transactions;
+mod transfers;
 mod transport;
 mod transports;
 mod walk;
