@@ -28,13 +28,21 @@ pub mod jobs;
 #[allow(missing_docs)]
 pub mod lease;
 #[allow(missing_docs)]
+pub mod pages;
+#[allow(missing_docs)]
 pub mod prune;
 #[allow(missing_docs)]
 pub mod reclaim;
 #[allow(missing_docs)]
 pub mod record;
 #[allow(missing_docs)]
+pub mod restart;
+#[allow(missing_docs)]
+pub mod restore;
+#[allow(missing_docs)]
 pub mod settle;
+#[allow(missing_docs)]
+pub mod steer;
 #[allow(missing_docs)]
 pub mod turns;
 #[allow(missing_docs)]
@@ -72,10 +80,14 @@ fn cases() -> impl Iterator<Item = Case> {
         instants::CASES,
         jobs::CASES,
         lease::CASES,
+        pages::CASES,
         prune::CASES,
         reclaim::CASES,
         record::CASES,
+        restart::CASES,
+        restore::CASES,
         settle::CASES,
+        steer::CASES,
         turns::CASES,
         wakeup::CASES,
     ];

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use punctual::inspect::{MessageFilter, Page};
 use punctual::model::{Message, MessageId, State};
-use punctual::storage::{Enqueued, Entry};
+use punctual::storage::{Claimed, Enqueued, Entry};
 
 use super::Fixture;
 use super::fixture::{at, at_once, ids_of, key};
@@ -68,7 +68,7 @@ pub async fn a_large_batch_is_stored_in_one_call_around_a_duplicate_in_its_middl
     let others = ids.iter().enumerate().filter(|(index, _)| *index != COUNT / 2);
     let others = others.map(|(_, id)| *id);
     assert_eq!(ids_of(&claimed), std::iter::once(known).chain(others).collect::<Vec<_>>());
-    let leases: Vec<_> = claimed.iter().map(|one| one.lease_ref()).collect();
+    let leases: Vec<_> = claimed.iter().map(Claimed::lease_ref).collect();
     let extended = f.storage.extend(&leases, at(300), at(1)).await.unwrap();
     assert_eq!(extended.len(), COUNT);
 }

@@ -5,7 +5,7 @@ use punctual::policy::Verdict;
 use punctual::storage::{Command, Commanded, Enqueued, Settled};
 
 use super::Fixture;
-use super::fixture::{again, at, dead, ids_of, key};
+use super::fixture::{again, at, at_once, dead, ids_of, key, together};
 
 behaviours! {
     a_pending_message_is_cancelled_at_once_and_never_delivered,
@@ -17,6 +17,10 @@ behaviours! {
     a_pending_message_is_rescheduled_to_earlier_or_later,
     a_deleted_message_leaves_no_trace,
     a_message_nobody_knows_is_answered_as_unknown,
+    a_redrive_keeps_what_happened_before,
+    of_many_that_cancel_or_redrive_at_once_exactly_one_does,
+    a_cancel_and_a_claim_at_once_agree_about_who_was_first,
+    a_crowd_about_one_key_is_cancelled_in_one_call,
 }
 
 async fn running(f: &Fixture) -> MessageId {
@@ -118,6 +122,7 @@ pub async fn a_pending_message_is_rescheduled_to_earlier_or_later(f: Fixture) {
     assert_eq!(f.command(move_to(at(50))).await, Commanded::Refused(State::Done));
 }
 
+// spec: H-62
 pub async fn a_deleted_message_leaves_no_trace(f: Fixture) {
     let id = f.enqueue(f.deduplicated("order")).await;
     let claimed = f.claim_one(at(0)).await;
@@ -140,4 +145,66 @@ pub async fn a_message_nobody_knows_is_answered_as_unknown(f: Fixture) {
     ] {
         assert_eq!(f.command(command).await, Commanded::Unknown);
     }
+}
+
+pub async fn a_redrive_keeps_what_happened_before(f: Fixture) {
+    let id = f.finish(f.message(), dead(), at(0)).await;
+    f.command(Command::Redrive { id, due_at: at(5) }).await;
+    let claimed = f.claim_one(at(5)).await;
+    f.settle(&claimed, Verdict::Done, at(6)).await;
+    assert_eq!(f.history(id).await.len(), 2);
+    assert_eq!(f.record(id).await.dead, None);
+}
+
+pub async fn of_many_that_cancel_or_redrive_at_once_exactly_one_does(f: Fixture) {
+    let id = f.enqueue(f.due(at(10))).await;
+    let commands = [Command::Cancel(id), Command::Redrive { id, due_at: at(20) }];
+    let refusals = [State::Cancelled, State::Pending];
+    for (command, state) in commands.into_iter().zip(refusals) {
+        let nodes = f.nodes(4).await.into_iter().cycle().take(8).collect();
+        let answers = together(nodes, |node| {
+            let command = command.clone();
+            async move { node.command(command).await }
+        });
+        let (applied, refused): (Vec<_>, Vec<_>) =
+            answers.await.into_iter().partition(|answer| *answer == Commanded::Applied(1));
+        assert_eq!(applied.len(), 1, "{command:?}");
+        assert_eq!(refused, [Commanded::Refused(state); 7]);
+    }
+    assert_eq!(f.claim_one(at(20)).await.message.id, id);
+}
+
+pub async fn a_cancel_and_a_claim_at_once_agree_about_who_was_first(f: Fixture) {
+    let other = f.another_node().await;
+    for _ in 0..20 {
+        let id = f.enqueue(f.message()).await;
+        let (operator, owner) = (f.clone(), other.clone());
+        let (answer, claimed) =
+            at_once(async move { operator.command(Command::Cancel(id)).await }, async move {
+                owner.claim(owner.process(), 9, at(0)).await
+            })
+            .await;
+        match answer {
+            Commanded::Applied(1) => assert_eq!(claimed, [], "cancelled before it was claimed"),
+            Commanded::Requested => {
+                assert_eq!(ids_of(&claimed), [id]);
+                let answer = f.settle(&claimed[0], again(&claimed[0], at(5)), at(1)).await;
+                assert_eq!(answer, Settled::CancelRequested, "its owner hears of it");
+                f.settle(&claimed[0], Verdict::Cancelled, at(1)).await;
+            }
+            other => panic!("{other:?}"),
+        }
+        assert_eq!(f.state(id).await, Some(State::Cancelled));
+    }
+}
+
+// spec: T-43
+pub async fn a_crowd_about_one_key_is_cancelled_in_one_call(f: Fixture) {
+    let about = |_| Message { key: Some(key("7")), ..f.due(at(60)) }.into();
+    f.storage.enqueue((0..500).map(about).collect(), at(0)).await.unwrap();
+    let command = Command::CancelKey { topic: Topic::new("mail").unwrap(), key: key("7") };
+    assert_eq!(f.command(command).await, Commanded::Applied(500));
+    let counts = f.inspect.counts(at(99)).await.unwrap();
+    assert_eq!((counts.total(State::Cancelled), counts.total(State::Pending)), (500, 0));
+    assert_eq!(counts.oldest_due, None);
 }

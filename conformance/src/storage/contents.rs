@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use punctual::inspect::JobFilter;
 use punctual::model::{
     Body, ExecutionId, HEADER_VALUE_MAX, Headers, IdSource, JobName, Key, Message, MisfireFacts,
     NAME_LENGTH_MAX, Occurrence, PAYLOAD_MAX_DEFAULT, Priority, Queue, Source, Terms, Topic, Trail,
@@ -148,7 +149,7 @@ pub async fn names_that_look_alike_are_different_names(f: Fixture) {
         assert!(ids.insert(f.enqueue(message).await), "{name} was taken for another");
         f.declare(Fixture::job(name, Some(at(60)))).await;
     }
-    let jobs = f.inspect.jobs(punctual::inspect::JobFilter::default()).await.unwrap();
+    let jobs = f.inspect.jobs(JobFilter::default()).await.unwrap();
     let mut names: Vec<&str> = jobs.iter().map(|record| record.job.name.as_str()).collect();
     names.sort_unstable();
     let mut expected = alike;

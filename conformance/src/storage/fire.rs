@@ -1,15 +1,20 @@
 //! Fire: an occurrence becomes a message once, whoever tries, and the cursor moves with it.
 
 use punctual::inspect::{ExecutionFilter, Page};
-use punctual::model::{Ending, SkipReason, State};
-use punctual::storage::{Fired, Firing};
+use punctual::model::{Ending, JobName, JobRecord, Retirement, SkipReason, State, Steer};
+use punctual::storage::{Fired, Firing, Steered};
 
 use super::Fixture;
-use super::fixture::{at, ids_of};
+use super::fixture::{at, at_once, ids_of, seconds, together};
 
 behaviours! {
     firing_inserts_the_messages_and_moves_the_cursor,
     many_nodes_fire_an_occurrence_once,
+    many_nodes_walk_along_a_schedule_without_a_gap_or_a_double,
+    a_firing_that_is_repeated_is_answered_as_moved_and_doubles_nothing,
+    a_firing_stores_the_record_it_leads_to,
+    a_firing_may_bring_many_messages_and_a_call_many_firings,
+    of_a_firing_and_an_operator_at_once_exactly_one_has_seen_the_job,
     a_firing_is_refused_while_more_messages_are_alive_than_allowed,
     a_firing_may_cancel_what_is_alive_of_its_job,
     each_firing_stands_for_itself,
@@ -32,21 +37,102 @@ pub async fn firing_inserts_the_messages_and_moves_the_cursor(f: Fixture) {
 // spec: H-60, T-23
 pub async fn many_nodes_fire_an_occurrence_once(f: Fixture) {
     let job = f.declare(Fixture::job("report", Some(at(0)))).await;
-    let nodes: Vec<_> = (0..16)
-        .map(|_| {
-            let (f, firing) = (f.clone(), f.firing(&job, at(0), at(60)));
-            tokio::spawn(async move { f.storage.fire(vec![firing], at(1)).await.unwrap()[0] })
-        })
-        .collect();
-    let mut fired = 0;
-    for node in nodes {
-        match node.await.unwrap() {
-            Fired::Fired => fired += 1,
-            other => assert_eq!(other, Fired::AlreadyMoved),
+    let nodes = f.nodes(4).await.into_iter().cycle().take(16).collect();
+    let answers = together(nodes, |node| {
+        let firing = node.firing(&job, at(0), at(60));
+        async move { node.storage.fire(vec![firing], at(1)).await.unwrap()[0] }
+    });
+    let (fired, others): (Vec<_>, Vec<_>) =
+        answers.await.into_iter().partition(|answer| *answer == Fired::Fired);
+    assert_eq!(fired.len(), 1);
+    assert_eq!(others, [Fired::AlreadyMoved; 15]);
+    assert_eq!(f.claim(f.process(), 9, at(1)).await.len(), 1);
+}
+
+/// Several schedulers walk along one job's schedule, each firing whatever it sees.
+pub async fn many_nodes_walk_along_a_schedule_without_a_gap_or_a_double(f: Fixture) {
+    const RUNS: i64 = 12;
+    f.declare(Fixture::job("report", Some(at(0)))).await;
+    let fired = together(f.nodes(4).await, |node| async move {
+        let mut fired = Vec::new();
+        // Each look either fires, or sees what another one fired meanwhile.
+        for _ in 0..1_000 {
+            let due = node.storage.due_jobs(9, at(60 * (RUNS - 1))).await.unwrap();
+            let Some(due) = due.into_iter().next() else { break };
+            let nominal = due.record.cursor.unwrap();
+            let firing = node.firing(&due.record, nominal, nominal + seconds(60));
+            if node.storage.fire(vec![firing], nominal).await.unwrap()[0] == Fired::Fired {
+                fired.push(nominal);
+            }
+        }
+        fired
+    });
+    let mut fired = fired.await.concat();
+    fired.sort_unstable();
+    let expected: Vec<_> = (0..RUNS).map(|run| at(60 * run)).collect();
+    assert_eq!(fired, expected);
+    let job = f.stored_job(&JobName::new("report").unwrap()).await;
+    assert_eq!((job.runs, job.version), (12, 13));
+    assert_eq!(f.claim(f.process(), 99, at(9_999)).await.len(), 12);
+}
+
+pub async fn a_firing_that_is_repeated_is_answered_as_moved_and_doubles_nothing(f: Fixture) {
+    let job = f.declare(Fixture::job("report", Some(at(0)))).await;
+    let firing = f.firing(&job, at(0), at(60));
+    assert_eq!(f.storage.fire(vec![firing.clone()], at(1)).await.unwrap(), [Fired::Fired]);
+    let stored = f.stored_job(&job.job.name).await;
+    assert_eq!(f.storage.fire(vec![firing], at(2)).await.unwrap(), [Fired::AlreadyMoved]);
+    assert_eq!(f.stored_job(&job.job.name).await, stored);
+    assert_eq!(f.claim(f.process(), 9, at(2)).await.len(), 1);
+}
+
+pub async fn a_firing_stores_the_record_it_leads_to(f: Fixture) {
+    let job = f.declare(Fixture::job("report", Some(at(0)))).await;
+    let firing = f.firing(&job, at(0), at(60));
+    let after = JobRecord { retired: Some(Retirement::Finished), ..*firing.after };
+    let firing = Firing { after: Box::new(after.clone()), ..firing };
+    assert_eq!(f.storage.fire(vec![firing], at(1)).await.unwrap(), [Fired::Fired]);
+    let stored = f.stored_job(&job.job.name).await;
+    let expected = JobRecord { version: 2, updated_at: stored.updated_at, ..after };
+    assert_eq!(stored, expected);
+    assert_eq!(f.storage.due_jobs(9, at(9_999)).await.unwrap(), []);
+}
+
+pub async fn a_firing_may_bring_many_messages_and_a_call_many_firings(f: Fixture) {
+    let mut firings = Vec::new();
+    for index in 0..100 {
+        let job = f.declare(Fixture::job(&format!("job {index}"), Some(at(0)))).await;
+        let runs = (0..5).map(|run| f.run_of(job.job.name.as_str(), at(-run)).into());
+        firings.push(Firing { messages: runs.collect(), ..f.firing(&job, at(0), at(60)) });
+    }
+    let answers = f.storage.fire(firings, at(1)).await.unwrap();
+    assert_eq!(answers, vec![Fired::Fired; 100]);
+    assert_eq!(f.claim(f.process(), 1_000, at(1)).await.len(), 500);
+    assert_eq!(f.storage.due_jobs(200, at(60)).await.unwrap().len(), 100);
+}
+
+pub async fn of_a_firing_and_an_operator_at_once_exactly_one_has_seen_the_job(f: Fixture) {
+    let other = f.another_node().await;
+    for index in 0..10 {
+        let job = f.declare(Fixture::job(&format!("job {index}"), Some(at(0)))).await;
+        let (scheduler, operator) = (f.clone(), other.clone());
+        let (firing, name) = (f.firing(&job, at(0), at(60)), job.job.name.clone());
+        let pause = Steer::Pause { by: String::new(), reason: String::new(), until: None };
+        let (fired, steered) = at_once(
+            async move { scheduler.storage.fire(vec![firing], at(1)).await.unwrap()[0] },
+            async move { operator.storage.steer(&name, pause, 1, at(1)).await.unwrap() },
+        )
+        .await;
+        let stored = f.stored_job(&job.job.name).await;
+        assert_eq!(stored.version, 2);
+        match fired {
+            Fired::Fired => assert!(steered == Steered::Raced && stored.paused.is_none()),
+            answer => {
+                assert_eq!((answer, stored.runs), (Fired::AlreadyMoved, 0));
+                assert_eq!(steered, Steered::Applied(Box::new(stored)));
+            }
         }
     }
-    assert_eq!(fired, 1);
-    assert_eq!(f.claim(f.process(), 9, at(1)).await.len(), 1);
 }
 
 pub async fn a_firing_is_refused_while_more_messages_are_alive_than_allowed(f: Fixture) {

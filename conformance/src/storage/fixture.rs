@@ -23,7 +23,8 @@ use super::backend::{Node, Place, Traits};
 pub(super) use self::crowd::{at_once, together};
 pub use self::words::at;
 pub(super) use self::words::{
-    again, dead, default_line, ids_of, key, microsecond_after, queue, rings, rings_left, seconds,
+    again, dead, default_line, ids_of, key, microsecond_after, microsecond_before, queue, rings,
+    rings_left, seconds,
 };
 
 /// One node on the data of a case. Clones are the same node.

@@ -1,16 +1,17 @@
-//! Inspect: pages, filters and counts that change nothing.
+//! Inspect: filters, counts and throughput, which change nothing.
 
 use punctual::ErrorKind;
-use punctual::inspect::{ExecutionFilter, MessageFilter, Page};
-use punctual::model::{DeadReason, Ending, JobName, Message, MessageId, Queue, State, Topic};
+use punctual::inspect::{Bucket, Counts, ExecutionFilter, MessageFilter, Page};
+use punctual::model::{
+    DeadReason, Ending, Execution, JobName, Message, MessageId, Queue, SkipReason, State, Topic,
+};
 use punctual::policy::Verdict;
 use punctual::storage::Command;
 
 use super::Fixture;
-use super::fixture::{at, key, queue, seconds};
+use super::fixture::{again, at, key, microsecond_before, queue, seconds};
 
 behaviours! {
-    pages_of_messages_come_newest_id_first_and_end,
     messages_are_found_by_queue_topic_key_and_job,
     messages_are_found_by_their_states,
     executions_are_listed_newest_first_limited_and_filtered,
@@ -18,28 +19,16 @@ behaviours! {
     counts_stay_true_through_a_whole_life,
     throughput_counts_endings_in_buckets_from_an_instant_on,
     reading_changes_nothing,
+    messages_are_found_by_several_facts_at_once,
+    executions_are_found_by_message_topic_and_several_endings,
+    what_is_not_there_is_nothing_and_no_error,
+    throughput_tells_endings_and_reasons_apart_and_begins_at_its_instant,
+    counts_are_the_same_for_every_node,
 }
 
 async fn found(f: &Fixture, filter: MessageFilter) -> Vec<MessageId> {
     let page = f.inspect.messages(filter, Page::first(100)).await.unwrap();
     page.rows.iter().map(|row| row.message.id).collect()
-}
-
-pub async fn pages_of_messages_come_newest_id_first_and_end(f: Fixture) {
-    let mut ids = f.enqueue_many(5).await;
-    ids.reverse();
-    let mut seen = Vec::new();
-    let mut page = Page::first(2);
-    loop {
-        let answer = f.inspect.messages(MessageFilter::default(), page).await.unwrap();
-        assert!(answer.rows.len() <= 2);
-        seen.extend(answer.rows.iter().map(|row| row.message.id));
-        let Some(next) = answer.next else { break };
-        page = Page::after(next, 2);
-    }
-    assert_eq!(seen, ids);
-    let all = f.inspect.messages(MessageFilter::default(), Page::first(5)).await.unwrap();
-    assert_eq!(all.next, None, "a page that is exactly full may be the last");
 }
 
 pub async fn messages_are_found_by_queue_topic_key_and_job(f: Fixture) {
@@ -80,6 +69,7 @@ pub async fn messages_are_found_by_their_states(f: Fixture) {
     assert_eq!((page.rows[0].message.id, page.rows.len(), page.next), (dead, 1, None));
 }
 
+// spec: U-13
 pub async fn executions_are_listed_newest_first_limited_and_filtered(f: Fixture) {
     let first = f.finish(f.message(), Verdict::Done, at(5)).await;
     // It ended earlier than the one before, but it is the newer one.
@@ -145,4 +135,108 @@ pub async fn reading_changes_nothing(f: Fixture) {
     f.inspect.throughput(at(0), seconds(1)).await.unwrap();
     found(&f, MessageFilter::default()).await;
     assert_eq!(f.record(id).await, before);
+}
+
+pub async fn messages_are_found_by_several_facts_at_once(f: Fixture) {
+    let topic = Topic::new("invoice").unwrap();
+    let full = |about: &str| Message {
+        topic: topic.clone(),
+        queue: queue("slow"),
+        key: Some(key(about)),
+        ..f.run_of("report", at(9))
+    };
+    let wanted = f.enqueue(full("7")).await;
+    let close = [
+        Message { key: Some(key("8")), dedupe: None, ..full("7") },
+        Message { queue: Queue::default(), dedupe: None, ..full("7") },
+        Message { topic: Topic::new("mail").unwrap(), dedupe: None, ..full("7") },
+        Message { occurrence: None, dedupe: None, ..full("7") },
+    ];
+    for message in close {
+        f.enqueue(message).await;
+    }
+    let filter = MessageFilter {
+        states: vec![State::Pending, State::Dead],
+        queue: Some(queue("slow")),
+        topic: Some(topic.clone()),
+        key: Some(key("7")),
+        job: Some(JobName::new("report").unwrap()),
+    };
+    assert_eq!(found(&f, filter.clone()).await, [wanted]);
+    assert_eq!(found(&f, MessageFilter { states: vec![State::Dead], ..filter }).await, []);
+}
+
+pub async fn executions_are_found_by_message_topic_and_several_endings(f: Fixture) {
+    let id = f.enqueue(f.message()).await;
+    let topic = Topic::new("invoice").unwrap();
+    for ending in [Ending::Failed, Ending::Skipped(SkipReason::Overlap), Ending::TimedOut] {
+        let claimed = f.claim_one(at(0)).await;
+        let execution = Execution { ending, ..f.execution(&claimed, at(0)) };
+        f.settle_with(&claimed, again(&claimed, at(0)), execution).await;
+    }
+    f.claim_one(at(0)).await;
+    let other =
+        f.finish(Message { topic: topic.clone(), ..f.message() }, Verdict::Done, at(1)).await;
+    let found = async |filter| -> Vec<(MessageId, Ending)> {
+        let rows = f.inspect.executions(filter, Page::first(9)).await.unwrap().rows;
+        rows.into_iter().map(|row| (row.message.unwrap(), row.ending)).collect()
+    };
+    let all = ExecutionFilter::default;
+    let of_topic = ExecutionFilter { topic: Some(topic.clone()), ..all() };
+    assert_eq!(found(of_topic).await, [(other, Ending::Succeeded)]);
+    let endings = vec!["failed", "skipped"];
+    let skipped = Ending::Skipped(SkipReason::Overlap);
+    let of_endings = ExecutionFilter { endings: endings.clone(), ..all() };
+    assert_eq!(found(of_endings).await, [(id, skipped), (id, Ending::Failed)]);
+    let of_all = ExecutionFilter {
+        message: Some(id),
+        topic: Some(topic),
+        endings,
+        ..ExecutionFilter::default()
+    };
+    assert_eq!(found(of_all).await, []);
+}
+
+pub async fn what_is_not_there_is_nothing_and_no_error(f: Fixture) {
+    let id = f.message().id;
+    assert_eq!(f.inspect.message(id).await.unwrap(), None);
+    assert_eq!(found(&f, MessageFilter::default()).await, []);
+    assert_eq!(f.history(id).await, []);
+    assert_eq!(f.inspect.counts(at(0)).await.unwrap(), Counts::default());
+    assert_eq!(f.inspect.throughput(at(0), seconds(1)).await.unwrap(), []);
+    let after = f.inspect.messages(MessageFilter::default(), Page::after(id, 9)).await.unwrap();
+    assert_eq!((after.rows.len(), after.next), (0, None));
+}
+
+pub async fn throughput_tells_endings_and_reasons_apart_and_begins_at_its_instant(f: Fixture) {
+    let (overlap, misfire) =
+        (Ending::Skipped(SkipReason::Overlap), Ending::Skipped(SkipReason::Misfire));
+    let ended = [
+        (at(9), Ending::Failed),
+        (at(10), Ending::Failed),
+        (at(10), overlap),
+        (microsecond_before(at(25)), Ending::Failed),
+        (at(25), misfire),
+    ];
+    f.enqueue(f.message()).await;
+    for (ended_at, ending) in ended {
+        let claimed = f.claim_one(at(0)).await;
+        let execution = Execution { ending, ..f.execution(&claimed, ended_at) };
+        f.settle_with(&claimed, again(&claimed, at(0)), execution).await;
+    }
+    let buckets = f.inspect.throughput(at(10), seconds(15)).await.unwrap();
+    let first = Bucket { start: at(10), endings: [(Ending::Failed, 2), (overlap, 1)].into() };
+    let second = Bucket { start: at(25), endings: [(misfire, 1)].into() };
+    assert_eq!(buckets, [first, second]);
+}
+
+pub async fn counts_are_the_same_for_every_node(f: Fixture) {
+    f.enqueue_many(3).await;
+    let claimed = f.claim(f.process(), 2, at(0)).await;
+    f.settle(&claimed[0], Verdict::Done, at(1)).await;
+    let counts = f.inspect.counts(at(2)).await.unwrap();
+    assert_eq!(counts.messages.values().sum::<u64>(), 3);
+    for node in f.nodes(3).await {
+        assert_eq!(node.inspect.counts(at(2)).await.unwrap(), counts);
+    }
 }

@@ -1,11 +1,19 @@
 //! Jobs: declared by name, written only by who has seen the current version.
 
+use std::sync::{Arc, Mutex};
+
+use punctual::Schedule;
 use punctual::inspect::JobFilter;
-use punctual::model::{JobName, JobPhase, JobRecord, Pause, Retirement, Steer};
-use punctual::storage::{Declared, Steered};
+use punctual::model::{
+    Body, Job, JobName, JobPhase, JobRecord, Origin, Overrides, Pause, Priority, Retirement, Terms,
+    Topic,
+};
+use punctual::policy::{Misfire, Overlap, Retry, Verdict};
+use punctual::schedule::{Reach, Spread};
+use punctual::storage::Declared;
 
 use super::Fixture;
-use super::fixture::at;
+use super::fixture::{at, queue, seconds, together};
 
 behaviours! {
     a_declaration_creates_or_replaces_the_job_of_that_name,
@@ -14,8 +22,12 @@ behaviours! {
     due_jobs_come_oldest_first_then_by_name_and_within_the_limit,
     paused_and_retired_jobs_are_not_due_until_their_pause_ends,
     a_due_job_says_how_many_of_its_messages_are_alive,
-    an_operator_changes_the_version_that_was_seen_and_no_other,
     jobs_are_listed_by_name_and_found_by_app_phase_and_tag,
+    everything_a_job_says_reads_back,
+    of_many_that_declare_a_job_at_once_exactly_one_creates_it,
+    of_many_that_change_a_job_at_once_exactly_one_has_seen_it,
+    a_declaration_keeps_what_an_operator_overrode,
+    jobs_are_found_by_several_facts_at_once,
 }
 
 async fn due(f: &Fixture, limit: usize, second: i64) -> Vec<String> {
@@ -97,27 +109,8 @@ pub async fn a_due_job_says_how_many_of_its_messages_are_alive(f: Fixture) {
     f.enqueue(f.run_of("other", at(-30))).await;
     let claimed = f.claim(f.process(), 1, at(0)).await;
     assert_eq!(f.storage.due_jobs(9, at(1)).await.unwrap()[0].alive, 2);
-    f.settle(&claimed[0], punctual::policy::Verdict::Done, at(1)).await;
+    f.settle(&claimed[0], Verdict::Done, at(1)).await;
     assert_eq!(f.storage.due_jobs(9, at(1)).await.unwrap()[0].alive, 1);
-}
-
-pub async fn an_operator_changes_the_version_that_was_seen_and_no_other(f: Fixture) {
-    let stored = f.declare(Fixture::job("report", Some(at(60)))).await;
-    let name = &stored.job.name;
-    let stop = Steer::Pause { by: "ada".to_owned(), reason: "holiday".to_owned(), until: None };
-    let answer = f.storage.steer(name, stop.clone(), 1, at(5)).await.unwrap();
-    let Steered::Applied(now) = answer else { panic!("{answer:?}") };
-    assert_eq!((now.version, now.phase()), (2, JobPhase::Paused));
-    assert_eq!(f.stored_job(name).await, *now);
-    assert_eq!(due(&f, 10, 100).await, [""; 0]);
-
-    assert_eq!(f.storage.steer(name, stop.clone(), 1, at(6)).await.unwrap(), Steered::Raced);
-    let unheard = JobName::new("unheard of").unwrap();
-    assert_eq!(f.storage.steer(&unheard, stop, 1, at(6)).await.unwrap(), Steered::Unknown);
-
-    let resume = Steer::Resume { cursor: Some(at(90)) };
-    assert!(matches!(f.storage.steer(name, resume, 2, at(7)).await, Ok(Steered::Applied(_))));
-    assert_eq!(due(&f, 10, 90).await, ["report"]);
 }
 
 pub async fn jobs_are_listed_by_name_and_found_by_app_phase_and_tag(f: Fixture) {
@@ -137,4 +130,114 @@ pub async fn jobs_are_listed_by_name_and_found_by_app_phase_and_tag(f: Fixture) 
     assert_eq!(found(phase).await, ["asleep"]);
     let tag = JobFilter { tag: Some("money".to_owned()), ..JobFilter::default() };
     assert_eq!(found(tag).await, ["tagged"]);
+}
+
+/// A job with everything set to something else than the default.
+fn full(name: &str) -> JobRecord {
+    let schedule = Schedule::cron("0 30 2 * * MON-FRI", "Europe/Warsaw").unwrap();
+    let schedule = schedule.starting(at(-9)).unwrap().ending(at(999_999)).unwrap().at_most(9);
+    let job = Job {
+        topic: Topic::new("reports").unwrap(),
+        misfire: Misfire::fire_all().threshold(seconds(5)).window(seconds(600)).catch_up_max(7),
+        overlap: Overlap::Allow { parallel_max: Some(3) },
+        spread: Spread::Stable(Reach::Percent(20)),
+        queue: queue("slow"),
+        priority: Priority::HIGHEST,
+        body: Body::raw("\0\u{1}", "application/octet-stream"),
+        terms: Arc::new(Terms::deferred()),
+        tags: vec!["money".to_owned(), "żółw".to_owned()],
+        description: Some("counts 'everything' \"twice\"".to_owned()),
+        ..Job::new(name, schedule.clone()).unwrap()
+    };
+    let overrides = Overrides {
+        schedule: Some(Schedule::every(seconds(30), at(0)).unwrap()),
+        retry: Some(Retry::exponential()),
+        timeout: Some(None),
+        misfire: Some(Misfire::skip_to_next()),
+    };
+    JobRecord {
+        declared: job.clone(),
+        configured: Some(schedule),
+        overrides,
+        job,
+        origin: Origin::Seeded,
+        app: "desk 'one'".to_owned(),
+        release: 12,
+        last_nominal: Some(at(-60)),
+        runs: 4,
+        paused: Some(pause(Some(500))),
+        retired: Some(Retirement::Removed),
+        ..Fixture::job(name, Some(at(60)))
+    }
+}
+
+// spec: U-7, T-50
+pub async fn everything_a_job_says_reads_back(f: Fixture) {
+    let record = full("nightly");
+    let created = f.storage.declare(record.clone(), None, at(1)).await.unwrap();
+    assert_eq!(created, Declared::Created);
+    let expected = JobRecord { version: 1, updated_at: at(1), ..record.clone() };
+    assert_eq!(f.stored_job(&record.job.name).await, expected);
+    let listed = f.inspect.jobs(JobFilter::default()).await.unwrap();
+    assert_eq!(listed, std::slice::from_ref(&expected));
+    // What was read back is what was said: saying it again changes nothing.
+    let again = f.another_node().await.storage.declare(record, Some(1), at(2)).await.unwrap();
+    assert_eq!(again, Declared::Unchanged);
+    assert_eq!(f.stored_job(&expected.job.name).await, expected);
+}
+
+pub async fn of_many_that_declare_a_job_at_once_exactly_one_creates_it(f: Fixture) {
+    let nodes = f.nodes(4).await.into_iter().cycle().take(12).collect();
+    let answers = together(nodes, |node| async move {
+        node.storage.declare(full("nightly"), None, at(1)).await.unwrap()
+    });
+    let (created, others): (Vec<_>, Vec<_>) =
+        answers.await.into_iter().partition(|answer| *answer == Declared::Created);
+    assert_eq!(created.len(), 1);
+    assert_eq!(others, [Declared::Unchanged; 11], "they all said the same");
+}
+
+pub async fn of_many_that_change_a_job_at_once_exactly_one_has_seen_it(f: Fixture) {
+    let stored = f.declare(Fixture::job("report", Some(at(60)))).await;
+    let nodes = (2..10).zip(f.nodes(4).await.into_iter().cycle());
+    let (releases, nodes): (Vec<u64>, Vec<Fixture>) = nodes.unzip();
+    let releases = Mutex::new(releases.into_iter());
+    let answers = together(nodes, |node| {
+        let release = releases.lock().unwrap().next().unwrap();
+        let record = JobRecord { release, ..stored.clone() };
+        async move { (release, node.storage.declare(record, Some(1), at(1)).await.unwrap()) }
+    });
+    let (changed, others): (Vec<_>, Vec<_>) =
+        answers.await.into_iter().partition(|(_, answer)| *answer == Declared::Changed);
+    assert_eq!((changed.len(), others.len()), (1, 7));
+    assert!(others.iter().all(|(_, answer)| *answer == Declared::Raced), "{others:?}");
+    let now = f.stored_job(&stored.job.name).await;
+    assert_eq!((now.release, now.version), (changed[0].0, 2));
+}
+
+/// A storage stores the record that was decided; it drops nothing from it.
+pub async fn a_declaration_keeps_what_an_operator_overrode(f: Fixture) {
+    let stored = f.declare(full("nightly")).await;
+    let released = JobRecord { release: 13, ..stored.clone() };
+    f.storage.declare(released, Some(1), at(5)).await.unwrap();
+    let now = f.stored_job(&stored.job.name).await;
+    assert_eq!((&now.overrides, &now.configured), (&stored.overrides, &stored.configured));
+    assert_eq!((now.paused, now.release), (stored.paused, 13));
+}
+
+pub async fn jobs_are_found_by_several_facts_at_once(f: Fixture) {
+    f.declare(full("a")).await;
+    f.declare(JobRecord { app: "other".to_owned(), ..full("b") }).await;
+    f.declare(JobRecord { retired: None, ..full("c") }).await;
+    let filter = JobFilter {
+        app: Some("desk 'one'".to_owned()),
+        phase: Some(JobPhase::Retired),
+        tag: Some("żółw".to_owned()),
+    };
+    let found = f.inspect.jobs(filter.clone()).await.unwrap();
+    assert_eq!(found.iter().map(|job| job.job.name.as_str()).collect::<Vec<_>>(), ["a"]);
+    let part_of_a_tag = JobFilter { tag: Some("żół".to_owned()), ..filter };
+    assert_eq!(f.inspect.jobs(part_of_a_tag).await.unwrap(), []);
+    let unheard = JobName::new("unheard of").unwrap();
+    assert_eq!(f.inspect.job(&unheard).await.unwrap(), None);
 }

@@ -1,11 +1,13 @@
 //! Reclaim and beat: whose work may be taken over, and from when on.
 
+use std::collections::BTreeSet;
+
 use punctual::model::{Queue, State};
 use punctual::policy::{Verdict, Why};
-use punctual::storage::{Claim, Settled};
+use punctual::storage::{Claim, Command, Prune, Settled};
 
 use super::Fixture;
-use super::fixture::{at, ids_of, microsecond_after};
+use super::fixture::{at, ids_of, microsecond_after, together};
 
 behaviours! {
     a_lease_is_taken_over_strictly_after_its_end,
@@ -16,6 +18,11 @@ behaviours! {
     a_process_that_never_beat_is_judged_by_its_lease_alone,
     a_process_that_says_goodbye_frees_its_work_at_once,
     a_beat_that_arrives_late_takes_nothing_back,
+    of_many_rescuers_at_once_each_message_is_taken_over_by_one,
+    what_is_taken_over_brings_its_counts_along,
+    a_process_that_beats_again_keeps_what_was_not_taken,
+    a_silent_process_is_remembered_while_it_holds_work,
+    a_goodbye_is_heard_by_every_node,
 }
 
 // spec: H-4, H-6, T-25
@@ -63,7 +70,7 @@ pub async fn the_rescuer_puts_it_back_pending_due_now_and_without_an_owner(f: Fi
         let record = f.record(id).await;
         assert_eq!((record.state, record.lease), (State::Pending, None));
         assert_eq!((record.due_at, record.attempt, record.crashes), (at(61), 0, 1));
-        f.storage.command(punctual::storage::Command::Delete(id), at(61)).await.unwrap();
+        f.command(Command::Delete(id)).await;
     }
 }
 
@@ -120,4 +127,77 @@ pub async fn a_beat_that_arrives_late_takes_nothing_back(f: Fixture) {
     f.claim(owner, 1, at(11)).await;
     assert_eq!(f.reclaim(9, at(35)).await, []);
     assert_eq!(f.reclaim(9, at(41)).await.len(), 1);
+}
+
+// spec: H-3
+pub async fn of_many_rescuers_at_once_each_message_is_taken_over_by_one(f: Fixture) {
+    let ids = f.enqueue_many(120).await;
+    f.claim(f.process(), 120, at(0)).await;
+    let nodes = f.nodes(4).await.into_iter().cycle().take(8).collect();
+    let taken = together(nodes, |node| async move {
+        let mut taken = Vec::new();
+        loop {
+            let some = node.reclaim(7, at(61)).await;
+            if some.is_empty() {
+                return taken;
+            }
+            taken.extend(some);
+        }
+    });
+    let taken = taken.await.concat();
+    let tokens: BTreeSet<u64> = taken.iter().map(|one| one.lease.token).collect();
+    let mut taken = ids_of(&taken);
+    taken.sort_unstable();
+    assert_eq!((taken, tokens.len()), (ids, 120));
+}
+
+pub async fn what_is_taken_over_brings_its_counts_along(f: Fixture) {
+    f.enqueue(f.message()).await;
+    let claimed = f.claim_one(at(0)).await;
+    let verdict = Verdict::Again {
+        due_at: at(5),
+        attempt: 3,
+        crashes: 2,
+        snoozes: 4,
+        error: None,
+        why: Why::Snooze,
+    };
+    f.settle(&claimed, verdict, at(1)).await;
+    f.claim_one(at(5)).await;
+    let taken = f.another_node().await.reclaim(9, at(66)).await.remove(0);
+    assert_eq!((taken.attempt, taken.crashes, taken.snoozes), (4, 2, 4));
+    assert_eq!((taken.due_at, taken.message), (at(5), claimed.message));
+}
+
+pub async fn a_process_that_beats_again_keeps_what_was_not_taken(f: Fixture) {
+    let owner = f.process();
+    f.storage.beat(owner, at(10), at(0)).await.unwrap();
+    f.enqueue(f.message()).await;
+    f.claim(owner, 1, at(0)).await;
+    // It was silent for a while, and nobody noticed.
+    f.storage.beat(owner, at(50), at(20)).await.unwrap();
+    assert_eq!(f.reclaim(9, at(30)).await, []);
+    assert_eq!(f.reclaim(9, at(51)).await.len(), 1);
+}
+
+pub async fn a_silent_process_is_remembered_while_it_holds_work(f: Fixture) {
+    let owner = f.process();
+    f.storage.beat(owner, at(10), at(0)).await.unwrap();
+    f.enqueue(f.message()).await;
+    let until = at(9_000);
+    let claim = Claim { queue: Queue::default(), owner, limit: 1, until };
+    f.storage.claim(claim, at(0)).await.unwrap();
+    f.storage.prune(Prune { before: at(500), limit: 9, dead: true }, at(1_000)).await.unwrap();
+    assert_eq!(f.reclaim(9, at(1_000)).await.len(), 1, "its lease has not ended, its beat has");
+}
+
+pub async fn a_goodbye_is_heard_by_every_node(f: Fixture) {
+    let other = f.another_node().await;
+    let owner = f.process();
+    other.storage.beat(owner, at(30), at(0)).await.unwrap();
+    let id = f.enqueue(f.message()).await;
+    f.claim(owner, 1, at(0)).await;
+    assert_eq!(other.reclaim(9, at(1)).await, []);
+    f.storage.beat(owner, at(0), at(1)).await.unwrap();
+    assert_eq!(ids_of(&other.reclaim(9, at(1)).await), [id]);
 }

@@ -5,22 +5,25 @@ use std::sync::Arc;
 use punctual::inspect::{ExecutionFilter, Page};
 use punctual::model::{DeadReason, Ending, MessageRecord, State};
 use punctual::policy::Verdict;
-use punctual::storage::{BrokerRecord, Claimed, Command, Commanded};
+use punctual::storage::{BrokerRecord, Claimed, Command, Commanded, Settled};
 
 use super::Fixture;
-use super::fixture::{at, ids_of};
+use super::fixture::{at, ids_of, together};
 
 behaviours! {
     an_execution_recorded_twice_is_there_once,
     a_dead_letter_is_kept_and_can_be_redriven,
     a_dead_letter_does_not_touch_a_message_that_is_alive_here,
+    a_dead_letter_that_does_not_say_when_it_ended_ended_now,
+    many_records_are_kept_in_one_call,
+    of_many_that_bring_one_dead_letter_at_once_one_is_kept,
 }
 
 /// What a broker delivered, as if it had been claimed.
 async fn delivered(f: &Fixture) -> Claimed {
     f.enqueue(f.message()).await;
     let claimed = f.claim_one(at(0)).await;
-    assert_eq!(f.settle(&claimed, Verdict::Done, at(0)).await, punctual::storage::Settled::Applied);
+    assert_eq!(f.settle(&claimed, Verdict::Done, at(0)).await, Settled::Applied);
     claimed
 }
 
@@ -69,4 +72,50 @@ pub async fn a_dead_letter_does_not_touch_a_message_that_is_alive_here(f: Fixtur
     };
     f.storage.record(vec![record], at(9)).await.unwrap();
     assert_eq!(f.record(id).await.lease, Some(claimed.lease));
+}
+
+pub async fn a_dead_letter_that_does_not_say_when_it_ended_ended_now(f: Fixture) {
+    let claimed = delivered(&f).await;
+    let letter = MessageRecord { ended_at: None, ..letter(&claimed) };
+    let record = BrokerRecord {
+        execution: f.execution(&claimed, at(9)).into(),
+        dead: Some(Box::new(letter)),
+    };
+    f.storage.record(vec![record], at(12)).await.unwrap();
+    let kept = f.record(claimed.message.id).await;
+    assert_eq!((kept.ended_at, kept.message), (Some(at(12)), claimed.message));
+}
+
+pub async fn many_records_are_kept_in_one_call(f: Fixture) {
+    const COUNT: usize = 500;
+    let claimed = delivered(&f).await;
+    let records = (0..COUNT).map(|_| {
+        let message = Arc::new(f.message());
+        let claimed = Claimed { message, ..claimed.clone() };
+        BrokerRecord {
+            execution: f.execution(&claimed, at(9)).into(),
+            dead: Some(Box::new(letter(&claimed))),
+        }
+    });
+    f.storage.record(records.collect(), at(9)).await.unwrap();
+    let counts = f.inspect.counts(at(9)).await.unwrap();
+    assert_eq!(counts.total(State::Dead), COUNT as u64);
+    let all = f.inspect.executions(ExecutionFilter::default(), Page::first(1_000)).await.unwrap();
+    assert_eq!(all.rows.len(), COUNT + 1);
+}
+
+pub async fn of_many_that_bring_one_dead_letter_at_once_one_is_kept(f: Fixture) {
+    let claimed = delivered(&f).await;
+    let record = BrokerRecord {
+        execution: f.execution(&claimed, at(9)).into(),
+        dead: Some(Box::new(letter(&claimed))),
+    };
+    let nodes = f.nodes(4).await;
+    together(nodes, |node| {
+        let record = record.clone();
+        async move { node.storage.record(vec![record], at(9)).await.unwrap() }
+    })
+    .await;
+    assert_eq!(f.inspect.counts(at(9)).await.unwrap().total(State::Dead), 1);
+    assert_eq!(f.history(claimed.message.id).await.len(), 2, "its first and this one");
 }

@@ -1,13 +1,14 @@
 //! Settle: a finished decision and its execution in one step, and only by the current token.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use punctual::model::{DeadReason, LeaseRef, State};
+use punctual::model::{DeadReason, Ending, Execution, LeaseRef, Message, SkipReason, State};
 use punctual::policy::{Verdict, Why};
 use punctual::storage::{Command, Commanded, Settled, Settlement};
 
 use super::Fixture;
-use super::fixture::{again, at};
+use super::fixture::{again, at, at_once, dead, key, together};
 
 behaviours! {
     done_takes_the_message_from_the_queue_and_keeps_its_execution,
@@ -19,6 +20,11 @@ behaviours! {
     each_settlement_of_a_batch_stands_for_itself,
     again_is_not_applied_when_a_cancel_was_asked_for,
     a_handler_that_was_done_before_it_heard_of_the_cancel_is_done,
+    an_execution_is_kept_once_and_whole_also_when_the_call_is_repeated,
+    every_ending_and_every_reason_reads_back,
+    answers_and_effects_of_a_mixed_batch_belong_to_each_settlement,
+    of_many_that_settle_with_one_token_exactly_one_is_heard,
+    a_settlement_and_a_takeover_at_once_never_both_succeed,
 }
 
 pub async fn done_takes_the_message_from_the_queue_and_keeps_its_execution(f: Fixture) {
@@ -119,4 +125,143 @@ pub async fn a_handler_that_was_done_before_it_heard_of_the_cancel_is_done(f: Fi
     f.command(Command::Cancel(id)).await;
     assert_eq!(f.settle(&claimed, Verdict::Done, at(2)).await, Settled::Applied);
     assert_eq!(f.state(id).await, Some(State::Done));
+}
+
+// spec: U-8, T-52
+pub async fn an_execution_is_kept_once_and_whole_also_when_the_call_is_repeated(f: Fixture) {
+    let message = f.run_of("report", at(-60));
+    let id = f.enqueue(Message { key: Some(key("7")), ..message }).await;
+    let claimed = f.claim_one(at(0)).await;
+    let execution = Execution {
+        attempts_max: Some(5),
+        started_at: at(1),
+        note: Some(Arc::from("two reports, \"one\" empty")),
+        ..f.execution(&claimed, at(3))
+    };
+    let settlement = Settlement {
+        lease: claimed.lease_ref(),
+        verdict: Verdict::Done,
+        execution: Some(Arc::new(execution.clone())),
+    };
+    let answers = f.storage.settle(vec![settlement.clone()], at(3)).await.unwrap();
+    assert_eq!(answers, [Settled::Applied]);
+    assert_eq!(f.history(id).await, std::slice::from_ref(&execution));
+    // The answer may have been lost on the way.
+    let answers = f.storage.settle(vec![settlement], at(4)).await.unwrap();
+    assert_eq!(answers, [Settled::Lost]);
+    assert_eq!(f.history(id).await, [execution]);
+}
+
+// spec: U-8, T-52
+pub async fn every_ending_and_every_reason_reads_back(f: Fixture) {
+    let endings = [
+        Ending::Succeeded,
+        Ending::Failed,
+        Ending::TimedOut,
+        Ending::Panicked,
+        Ending::NoHandler,
+        Ending::Poison,
+        Ending::Snoozed,
+        Ending::Discarded,
+        Ending::Cancelled,
+        Ending::Released,
+        Ending::Lost,
+        Ending::Skipped(SkipReason::Misfire),
+        Ending::Skipped(SkipReason::Window),
+        Ending::Skipped(SkipReason::CatchUpLimit),
+        Ending::Skipped(SkipReason::Overlap),
+        Ending::Skipped(SkipReason::Paused),
+        Ending::Skipped(SkipReason::Operator),
+    ];
+    let names: BTreeSet<&str> = endings.iter().map(|ending| ending.as_str()).collect();
+    assert_eq!(names, BTreeSet::from(Ending::NAMES), "none is forgotten here");
+    let id = f.enqueue(f.message()).await;
+    for ending in endings {
+        let claimed = f.claim_one(at(0)).await;
+        let execution = Execution { ending, ..f.execution(&claimed, at(0)) };
+        f.settle_with(&claimed, again(&claimed, at(0)), execution).await;
+        assert_eq!(f.history(id).await[0].ending, ending);
+    }
+    let reasons = [
+        DeadReason::AttemptsSpent,
+        DeadReason::Discarded,
+        DeadReason::Poison,
+        DeadReason::TimedOut,
+        DeadReason::CrashLoop,
+    ];
+    for reason in reasons {
+        let claimed = f.claim_one(at(0)).await;
+        f.settle(&claimed, Verdict::Dead { reason, error: None }, at(0)).await;
+        assert_eq!(f.record(id).await.dead, Some(reason));
+        f.command(Command::Redrive { id, due_at: at(0) }).await;
+    }
+}
+
+pub async fn answers_and_effects_of_a_mixed_batch_belong_to_each_settlement(f: Fixture) {
+    let ids = f.enqueue_many(6).await;
+    let claimed = f.claim(f.process(), 6, at(0)).await;
+    f.command(Command::Cancel(ids[1])).await;
+    f.settle(&claimed[2], Verdict::Done, at(1)).await;
+    let verdicts = [
+        Verdict::Done,
+        again(&claimed[1], at(50)),
+        Verdict::Done,
+        dead(),
+        again(&claimed[4], at(50)),
+        Verdict::Cancelled,
+    ];
+    let batch = claimed.iter().zip(verdicts).map(|(one, verdict)| Settlement {
+        lease: one.lease_ref(),
+        verdict,
+        execution: Some(Arc::new(f.execution(one, at(2)))),
+    });
+    let answers = f.storage.settle(batch.collect(), at(2)).await.unwrap();
+    let (applied, asked, lost) = (Settled::Applied, Settled::CancelRequested, Settled::Lost);
+    assert_eq!(answers, [applied, asked, lost, applied, applied, applied]);
+    let states =
+        [State::Done, State::Running, State::Done, State::Dead, State::Pending, State::Cancelled];
+    for (id, (state, executions)) in ids.into_iter().zip(states.into_iter().zip([1, 0, 1, 1, 1, 1]))
+    {
+        assert_eq!(f.state(id).await, Some(state));
+        assert_eq!(f.history(id).await.len(), executions);
+    }
+}
+
+pub async fn of_many_that_settle_with_one_token_exactly_one_is_heard(f: Fixture) {
+    let id = f.enqueue(f.message()).await;
+    let claimed = f.claim_one(at(0)).await;
+    let nodes = f.nodes(4).await.into_iter().cycle().take(12).collect();
+    let answers = together(nodes, |node| {
+        let claimed = claimed.clone();
+        async move { node.settle(&claimed, again(&claimed, at(5)), at(1)).await }
+    });
+    let answers = answers.await;
+    assert_eq!(answers.iter().filter(|answer| **answer == Settled::Applied).count(), 1);
+    assert_eq!(answers.iter().filter(|answer| **answer == Settled::Lost).count(), 11);
+    assert_eq!(f.history(id).await.len(), 1);
+}
+
+pub async fn a_settlement_and_a_takeover_at_once_never_both_succeed(f: Fixture) {
+    let other = f.another_node().await;
+    for _ in 0..20 {
+        let id = f.enqueue(f.message()).await;
+        let claimed = f.claim_one(at(0)).await;
+        let (owner, rescuer) = (f.clone(), other.clone());
+        let (settled, taken) = at_once(
+            async move { owner.settle(&claimed, Verdict::Done, at(61)).await },
+            async move { rescuer.reclaim(9, at(61)).await },
+        )
+        .await;
+        match settled {
+            Settled::Applied => {
+                assert_eq!(taken, [], "who settled first leaves nothing to take over");
+                assert_eq!(f.state(id).await, Some(State::Done));
+            }
+            answer => {
+                assert_eq!((answer, taken.len()), (Settled::Lost, 1));
+                assert_eq!(f.settle(&taken[0], Verdict::Done, at(62)).await, Settled::Applied);
+            }
+        }
+        assert_eq!(f.history(id).await.len(), 1);
+    }
 }

@@ -23,6 +23,7 @@ behaviours! {
     a_ring_on_one_node_is_heard_on_another_where_the_storage_says_so,
     what_one_node_does_is_due_for_another_without_a_ring,
     the_time_of_a_storage_goes_on_and_is_the_same_for_every_node,
+    a_look_at_several_lines_is_a_look_at_each,
 }
 
 pub async fn next_due_is_the_earliest_pending_instant_of_a_line(f: Fixture) {
@@ -174,4 +175,16 @@ pub async fn the_time_of_a_storage_goes_on_and_is_the_same_for_every_node(f: Fix
     // A server's clock may be wrong, but one that is wrong by a day is a wrong unit or zone.
     let apart = third.duration_since(SystemClock.now()).abs();
     assert!(apart.as_hours() < 24, "{third} is {apart} away from ours");
+}
+
+pub async fn a_look_at_several_lines_is_a_look_at_each(f: Fixture) {
+    f.enqueue(f.due(at(40))).await;
+    f.enqueue(Message { queue: queue("slow"), ..f.due(at(1)) }).await;
+    f.declare(Fixture::job("report", Some(at(60)))).await;
+    let slow = Line::Queue(queue("slow"));
+    let unheard = Line::Queue(queue("unheard of"));
+    let lines = [Line::Jobs, slow, Line::Leases, unheard, default_line(), Line::Jobs];
+    let seen = f.storage.look(&lines).await.unwrap();
+    assert_eq!(seen, [Some(at(60)), Some(at(1)), None, None, Some(at(40)), Some(at(60))]);
+    assert_eq!(f.storage.look(&[]).await.unwrap(), []);
 }

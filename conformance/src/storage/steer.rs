@@ -1,0 +1,100 @@
+//! Steer: what an operator changes about a job, by who has seen its current version.
+
+use punctual::model::{Job, JobName, JobPhase, JobRecord, Overrides, Retirement, Steer};
+use punctual::storage::{Line, Steered};
+use punctual::{ErrorKind, Schedule};
+
+use super::Fixture;
+use super::fixture::{at, seconds, together};
+
+behaviours! {
+    an_operator_changes_the_version_that_was_seen_and_no_other,
+    every_change_is_stored_as_the_record_it_leads_to,
+    an_override_is_stored_with_the_definition_that_results,
+    a_job_cannot_be_renamed,
+    of_many_operators_at_once_exactly_one_has_seen_the_job,
+}
+
+fn stop() -> Steer {
+    Steer::Pause { by: "ada".to_owned(), reason: "holiday".to_owned(), until: None }
+}
+
+pub async fn an_operator_changes_the_version_that_was_seen_and_no_other(f: Fixture) {
+    let stored = f.declare(Fixture::job("report", Some(at(60)))).await;
+    let name = &stored.job.name;
+    let answer = f.storage.steer(name, stop(), 1, at(5)).await.unwrap();
+    let Steered::Applied(now) = answer else { panic!("{answer:?}") };
+    assert_eq!((now.version, now.phase()), (2, JobPhase::Paused));
+    assert_eq!(f.stored_job(name).await, *now);
+    assert_eq!(f.storage.due_jobs(10, at(100)).await.unwrap(), []);
+
+    assert_eq!(f.storage.steer(name, stop(), 1, at(6)).await.unwrap(), Steered::Raced);
+    let unheard = JobName::new("unheard of").unwrap();
+    assert_eq!(f.storage.steer(&unheard, stop(), 1, at(6)).await.unwrap(), Steered::Unknown);
+
+    let resume = Steer::Resume { cursor: Some(at(90)) };
+    assert!(matches!(f.storage.steer(name, resume, 2, at(7)).await, Ok(Steered::Applied(_))));
+    assert_eq!(f.storage.due_jobs(10, at(90)).await.unwrap().len(), 1);
+}
+
+pub async fn every_change_is_stored_as_the_record_it_leads_to(f: Fixture) {
+    let mut record = f.declare(Fixture::job("report", Some(at(60)))).await;
+    let name = record.job.name.clone();
+    let steers = [
+        Steer::Pause { by: "ada".to_owned(), reason: "'quoted'".to_owned(), until: Some(at(75)) },
+        Steer::Resume { cursor: Some(at(120)) },
+        Steer::MoveCursor { cursor: Some(at(30)) },
+        Steer::MoveCursor { cursor: None },
+        Steer::Retire { reason: Retirement::Removed },
+    ];
+    let due = [Some(at(75)), Some(at(120)), Some(at(30)), None, None];
+    for (steer, due_at) in steers.into_iter().zip(due) {
+        let now = at(9);
+        let expected = record.steered(&steer, now).unwrap();
+        let answer = f.storage.steer(&name, steer, record.version, now).await.unwrap();
+        assert_eq!(answer, Steered::Applied(Box::new(expected.clone())));
+        assert_eq!(f.stored_job(&name).await, expected);
+        assert_eq!(f.storage.next_due(&Line::Jobs).await.unwrap(), due_at);
+        record = expected;
+    }
+}
+
+pub async fn an_override_is_stored_with_the_definition_that_results(f: Fixture) {
+    let finished = Some(Retirement::Finished);
+    let stored = f.declare(JobRecord { retired: finished, ..Fixture::job("report", None) }).await;
+    let schedule = Schedule::cron("0 4 * * *", "Asia/Tokyo").unwrap();
+    let overrides = Overrides { schedule: Some(schedule.clone()), ..Overrides::default() };
+    let job = Job { schedule, ..stored.job.clone() };
+    let steer = Steer::Override {
+        overrides: Box::new(overrides.clone()),
+        job: Box::new(job.clone()),
+        cursor: Some(at(90)),
+    };
+    f.storage.steer(&stored.job.name, steer, 1, at(5)).await.unwrap();
+    let now = f.stored_job(&stored.job.name).await;
+    assert_eq!((now.overrides, now.job, now.cursor), (overrides, job, Some(at(90))));
+    assert_eq!((now.declared, now.retired), (stored.declared, None));
+    assert_eq!(f.storage.due_jobs(9, at(90)).await.unwrap().len(), 1, "it has more to do");
+}
+
+pub async fn a_job_cannot_be_renamed(f: Fixture) {
+    let stored = f.declare(Fixture::job("report", Some(at(60)))).await;
+    let other = Job::new("other", Schedule::every(seconds(60), at(0)).unwrap()).unwrap();
+    let steer = Steer::Override { overrides: Box::default(), job: Box::new(other), cursor: None };
+    let error = f.storage.steer(&stored.job.name, steer, 1, at(5)).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Invalid);
+    assert_eq!(f.stored_job(&stored.job.name).await, stored);
+}
+
+pub async fn of_many_operators_at_once_exactly_one_has_seen_the_job(f: Fixture) {
+    let stored = f.declare(Fixture::job("report", Some(at(60)))).await;
+    let name = stored.job.name;
+    let nodes = f.nodes(4).await.into_iter().cycle().take(12).collect();
+    let answers = together(nodes, |node| {
+        let name = name.clone();
+        async move { node.storage.steer(&name, stop(), 1, at(5)).await.unwrap() }
+    });
+    let raced = answers.await.into_iter().filter(|answer| *answer == Steered::Raced).count();
+    assert_eq!(raced, 11);
+    assert_eq!(f.stored_job(&name).await.version, 2);
+}
