@@ -89,6 +89,7 @@ pub mod engine;
 mod error;
 pub mod event;
 mod handler;
+pub mod health;
 pub mod inbox;
 pub mod inspect;
 mod middleware;

@@ -6,18 +6,21 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
-use crate::clock::subtract;
+use crate::clock::{Clock, add, between, subtract, within};
 use crate::engine::{Process, occurrence_message, resume};
 use crate::error::{Error, Result};
 use crate::event::Event;
+use crate::health::{Findings, Health};
 use crate::inspect::{Counts, ExecutionFilter, JobFilter, MessageFilter, Page, Paged};
 use crate::model::{
     Execution, ExecutionId, JobName, JobRecord, Message, MessageId, MessageRecord, Source, State,
     Steer,
 };
 use crate::policy::{Overlap, Planned, admit};
-use crate::storage::{Command, Commanded, Fired, Firing, Prune, Pruned, Steered};
+use crate::storage::{Command, Commanded, Fired, Firing, Line, Prune, Pruned, Steered};
 
+/// How long a storage may take to answer a question about health.
+const PATIENCE: Duration = Duration::from_secs(5);
 /// How often a change is tried again when others write at the same time.
 const TRIES_MAX: usize = 10;
 
@@ -50,6 +53,33 @@ pub enum Triggered {
 impl Admin {
     pub(crate) fn new(process: Arc<Process>) -> Self {
         Self { process }
+    }
+
+    /// How this process is. Asks the storage, changes nothing, and is answered within a few seconds
+    /// also when the storage is not.
+    pub async fn health(&self) -> Health {
+        let clock: &dyn Clock = &*self.process.clock;
+        let begun = clock.now();
+        let asked = async {
+            self.process.storage.look(&[Line::Jobs]).await?;
+            let latency = between(begun, clock.now());
+            Ok::<_, Error>((latency, self.process.inspect.counts(clock.now()).await?))
+        };
+        let answer = within(clock, add(begun, PATIENCE), asked).await.unwrap_or_else(|| {
+            Err(Error::unavailable(format!("no answer within {} s", PATIENCE.as_secs())))
+        });
+        let (storage, counts) = match answer {
+            Ok((latency, counts)) => (Ok(latency), counts),
+            Err(error) => (Err(error.to_string()), Counts::default()),
+        };
+        let findings = Findings {
+            storage,
+            stale: counts.stale,
+            dead: counts.total(State::Dead),
+            services: self.process.turns.all(),
+            poll_interval: self.process.options.poll_interval,
+        };
+        Health::judge(&findings, clock.now())
     }
 
     /// Every job, by name.

@@ -15,6 +15,7 @@ mod rescuer;
 mod scheduler;
 mod service;
 mod settle;
+mod turns;
 mod worker;
 
 pub(crate) use in_flight::InFlight;
@@ -31,4 +32,6 @@ pub(crate) use scheduler::{Scheduler, occurrence_message, resume};
 pub(crate) use service::{Pace, REST_MAX, Stop, backoff, run};
 pub use service::{Service, Turn};
 pub(crate) use settle::{Settler, SubscribedTo};
+pub use turns::LastTurn;
+pub(crate) use turns::Turns;
 pub(crate) use worker::{QueueWorker, SubscriptionWorker};

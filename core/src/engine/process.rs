@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use jiff::Timestamp;
 
 use super::in_flight::InFlight;
-use super::{Options, Registry, Stop};
+use super::{Options, Registry, Stop, Turns};
 use crate::clock::{Clock, StorageClock};
 use crate::event::Events;
 use crate::inspect::Inspect;
@@ -35,6 +35,7 @@ pub(crate) struct Process {
     pub(crate) default_terms: Arc<Terms>,
     pub(crate) in_flight: Arc<InFlight>,
     pub(crate) stop: Stop,
+    pub(crate) turns: Arc<Turns>,
     /// Until when the others believe us alive; see [`alive`](super::pulse::alive).
     pub(crate) alive_until: Mutex<Timestamp>,
 }

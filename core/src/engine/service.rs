@@ -11,6 +11,7 @@ use futures_util::future::select_all;
 use jiff::Timestamp;
 use tokio::sync::Notify;
 
+use super::Turns;
 use crate::clock::{Clock, add};
 use crate::error::Result;
 use crate::event::{Event, Events};
@@ -41,6 +42,7 @@ pub trait Service: Send {
 pub(crate) struct Pace {
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) events: Arc<Events>,
+    pub(crate) turns: Arc<Turns>,
     /// The longest rest after failures.
     pub(crate) rest_max: Duration,
     pub(crate) wakeups: Vec<Wakeup>,
@@ -52,7 +54,12 @@ pub(crate) async fn run(mut service: Box<dyn Service>, mut pace: Pace) {
     let mut failures = 0;
     while !pace.stop.is_requested() {
         let now = pace.clock.now();
-        match service.turn(now).await {
+        let turn = service.turn(now).await;
+        match &turn {
+            Ok(_) => pace.turns.succeeded(service.name(), now),
+            Err(error) => pace.turns.failed(service.name(), error.to_string()),
+        }
+        match turn {
             Ok(Turn::Again) => {
                 failures = 0;
                 tokio::task::yield_now().await;

@@ -240,6 +240,7 @@ impl Builder {
             default_terms: Arc::new(Terms::default()),
             in_flight: Arc::new(InFlight::new()),
             stop: Stop::new(),
+            turns: Arc::default(),
             alive_until: Mutex::new(Timestamp::MIN),
         });
         Ok(Punctual::new(

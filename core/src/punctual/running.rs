@@ -170,6 +170,7 @@ impl Punctual {
         Pace {
             clock: self.process.clock.clone(),
             events: self.process.events.clone(),
+            turns: self.process.turns.clone(),
             rest_max: REST_MAX,
             wakeups,
             stop: self.process.stop.clone(),

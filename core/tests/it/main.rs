@@ -13,6 +13,7 @@ mod faulty;
 mod generated;
 mod handlers;
 mod harness;
+mod health;
 mod idle;
 mod keeping;
 mod leases;

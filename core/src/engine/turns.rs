@@ -1,0 +1,43 @@
+//! When each service last had a turn, and how it went: what health is judged by.
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError};
+
+use jiff::Timestamp;
+
+/// The last turns of the services of a process.
+#[derive(Default)]
+pub(crate) struct Turns {
+    services: Mutex<BTreeMap<String, LastTurn>>,
+}
+
+/// How the last turns of a service went.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LastTurn {
+    /// When one last went well.
+    pub succeeded_at: Option<Timestamp>,
+    /// What went wrong since then.
+    pub error: Option<String>,
+}
+
+impl Turns {
+    pub(crate) fn succeeded(&self, service: &str, now: Timestamp) {
+        let turn = LastTurn { succeeded_at: Some(now), error: None };
+        let mut services = self.services.lock().unwrap_or_else(PoisonError::into_inner);
+        match services.get_mut(service) {
+            Some(last) => *last = turn,
+            None => {
+                services.insert(service.to_owned(), turn);
+            }
+        }
+    }
+
+    pub(crate) fn failed(&self, service: &str, error: String) {
+        let mut services = self.services.lock().unwrap_or_else(PoisonError::into_inner);
+        services.entry(service.to_owned()).or_default().error = Some(error);
+    }
+
+    pub(crate) fn all(&self) -> BTreeMap<String, LastTurn> {
+        self.services.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
