@@ -17,6 +17,7 @@ impl Place for Memory {
     }
 }
 
+// spec: H-59
 fn main() -> ExitCode {
     let backend =
         Backend::here(

@@ -9,7 +9,7 @@ use punctual::model::{Message, MessageId, State};
 use punctual::storage::{Claimed, Enqueued, Entry};
 
 use super::Fixture;
-use super::fixture::{at, at_once, ids_of, key};
+use super::fixture::{at, at_once, give_up, ids_of, key};
 
 behaviours! {
     an_empty_batch_is_no_error,
@@ -18,6 +18,7 @@ behaviours! {
     a_large_batch_is_stored_in_one_call_around_a_duplicate_in_its_middle,
     a_batch_is_seen_as_a_whole_or_not_at_all,
     batches_with_the_same_keys_in_opposite_orders_do_not_stand_in_each_others_way,
+    a_batch_that_is_given_up_midway_is_stored_as_a_whole_or_not_at_all,
 }
 
 pub async fn an_empty_batch_is_no_error(f: Fixture) {
@@ -127,4 +128,20 @@ pub async fn batches_with_the_same_keys_in_opposite_orders_do_not_stand_in_each_
     let page = f.inspect.messages(MessageFilter::default(), Page::first(1_000)).await.unwrap();
     let keys: BTreeSet<_> = page.rows.iter().map(|row| row.message.dedupe.clone()).collect();
     assert_eq!((keys.len(), page.rows.len()), (KEYS * 10, KEYS * 10));
+}
+
+// spec: U-9
+pub async fn a_batch_that_is_given_up_midway_is_stored_as_a_whole_or_not_at_all(f: Fixture) {
+    const BATCH: usize = 10;
+    for patience in 0..20 {
+        let batch: Vec<Entry> = (0..BATCH).map(|_| Entry::from(f.message())).collect();
+        let ids: Vec<MessageId> = batch.iter().map(|entry| entry.message.id).collect();
+        give_up(patience, f.storage.enqueue(batch.clone(), at(0))).await;
+        // Whoever gave up does not know what became of it, and may say it again.
+        let answers = f.storage.enqueue(batch, at(0)).await.unwrap();
+        let themselves = ids.into_iter().map(Enqueued::Duplicate).collect::<Vec<_>>();
+        assert!(answers == vec![Enqueued::Stored; BATCH] || answers == themselves, "{answers:?}");
+    }
+    let counts = f.inspect.counts(at(0)).await.unwrap();
+    assert_eq!(counts.total(State::Pending), 20 * BATCH as u64);
 }

@@ -2,12 +2,12 @@
 
 use std::collections::BTreeSet;
 
-use punctual::model::{Message, MessageId, Priority, Source, State};
+use punctual::model::{Message, MessageId, Priority, Queue, Source, State};
 use punctual::policy::Verdict;
 use punctual::storage::{Claim, Settled, Settlement};
 
 use super::Fixture;
-use super::fixture::{again, at, dead, ids_of, microsecond_after, queue, together};
+use super::fixture::{again, at, dead, give_up, ids_of, microsecond_after, queue, together};
 
 behaviours! {
     only_pending_messages_that_are_due_are_claimed,
@@ -20,6 +20,7 @@ behaviours! {
     messages_of_jobs_and_published_ones_share_one_order,
     a_dead_message_is_never_claimed_by_itself,
     queues_do_not_see_each_other,
+    a_claim_that_is_given_up_midway_loses_nothing,
 }
 
 // spec: T-22, U-11
@@ -161,4 +162,28 @@ pub async fn queues_do_not_see_each_other(f: Fixture) {
     assert_eq!(ids_of(&f.storage.claim(claim, at(0)).await.unwrap()), [slow]);
     let unheard = Claim { queue: queue("unheard of"), owner: f.process(), limit: 9, until: at(60) };
     assert_eq!(f.storage.claim(unheard, at(0)).await.unwrap(), []);
+}
+
+// spec: U-9
+pub async fn a_claim_that_is_given_up_midway_loses_nothing(f: Fixture) {
+    let ids: BTreeSet<MessageId> = f.enqueue_many(40).await.into_iter().collect();
+    let mut seen = BTreeSet::new();
+    for patience in 0..10 {
+        let (queue, owner) = (Queue::default(), f.process());
+        let claim = Claim { queue, owner, limit: 2, until: at(60) };
+        if let Some(claimed) = give_up(patience, f.storage.claim(claim, at(0))).await {
+            seen.extend(ids_of(&claimed.unwrap()));
+        }
+    }
+    // What nobody took is still there; what was taken for somebody who has left is found by its
+    // lease. A server may still be at it, so this looks more than once.
+    for _ in 0..1_000 {
+        seen.extend(ids_of(&f.claim(f.process(), 99, at(61)).await));
+        seen.extend(ids_of(&f.reclaim(99, at(61)).await));
+        if seen.len() == ids.len() {
+            break;
+        }
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(seen, ids);
 }

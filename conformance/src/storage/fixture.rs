@@ -20,7 +20,7 @@ use punctual::{Inspect, ManualClock, Storage};
 
 use super::backend::{Node, Place, Traits};
 
-pub(super) use self::crowd::{at_once, together};
+pub(super) use self::crowd::{at_once, give_up, together};
 pub use self::words::at;
 pub(super) use self::words::{
     again, dead, default_line, ids_of, key, microsecond_after, microsecond_before, queue, rings,
