@@ -68,8 +68,6 @@ pub(crate) fn run(workspace: &Workspace, action: &Action) -> Result<()> {
 #[derive(Default)]
 pub(crate) struct Servers {
     running: Vec<Running>,
-    /// Back-ends whose address was in the environment already.
-    given: Vec<&'static str>,
 }
 
 impl Servers {
@@ -83,7 +81,6 @@ impl Servers {
         for server in wanted {
             if is_given(*server) {
                 println!("    {} is as {} says", server.name(), server.variable());
-                servers.given.push(server.name());
                 continue;
             }
             let running = Running::start(*server, durability, &records(workspace))?;
@@ -96,12 +93,6 @@ impl Servers {
     /// Tells a command where the servers are.
     pub(crate) fn tell(&self, command: &mut Command) {
         command.envs(self.running.iter().map(Running::environment));
-    }
-
-    /// The back-ends that have a server.
-    pub(crate) fn names(&self) -> Vec<String> {
-        let started = self.running.iter().map(Running::name);
-        started.chain(self.given.iter().copied()).map(str::to_owned).collect()
     }
 }
 

@@ -10,7 +10,7 @@
 use std::process::Command;
 
 use anyhow::{Result, bail};
-use xtask::servers::Durability;
+use xtask::servers::{Durability, Server};
 
 use crate::cargo::{Empty, cargo, count_tests, count_tests_by, has_subcommand};
 use crate::local_servers::{self, Servers};
@@ -40,8 +40,9 @@ pub(crate) fn run(workspace: &Workspace, options: &Options, steps: &mut Steps) -
     let present = workspace.back_ends();
     known(&options.with, &present)?;
     known(&options.without, &present)?;
+    let wanted = local_servers::wanted(workspace, &options.without);
     let servers = start_servers(workspace, options, steps);
-    let required = required(&options.with, &servers.names());
+    let required = required(&options.with, &wanted);
     steps.run("tests", || {
         let (runner, mut command) = every_test(workspace);
         servers.tell(&mut command);
@@ -106,8 +107,9 @@ fn coverage(workspace: &Workspace) -> Result<Tally> {
 }
 
 /// The back-ends asked for and those that have a server, each once.
-fn required(asked: &[String], served: &[String]) -> String {
-    let mut names: Vec<&str> = asked.iter().chain(served).map(String::as_str).collect();
+fn required(asked: &[String], served: &[&dyn Server]) -> String {
+    let served = served.iter().map(|server| server.name());
+    let mut names: Vec<&str> = asked.iter().map(String::as_str).chain(served).collect();
     names.sort_unstable();
     names.dedup();
     names.join(",")
@@ -129,6 +131,7 @@ fn known(asked: &[String], present: &[String]) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use xtask::servers::Postgres;
 
     fn names(names: &[&str]) -> Vec<String> {
         names.iter().map(ToString::to_string).collect()
@@ -143,8 +146,8 @@ mod tests {
 
     #[test]
     fn what_was_asked_for_and_what_has_a_server_must_take_part() {
-        assert_eq!(required(&names(&["sqlite"]), &names(&["postgres"])), "postgres,sqlite");
-        assert_eq!(required(&names(&["postgres"]), &names(&["postgres"])), "postgres");
+        assert_eq!(required(&names(&["sqlite"]), &[&Postgres]), "postgres,sqlite");
+        assert_eq!(required(&names(&["postgres"]), &[&Postgres]), "postgres");
         assert_eq!(required(&[], &[]), "");
     }
 

@@ -1,0 +1,37 @@
+//! The history of every message, counted.
+
+use std::collections::BTreeMap;
+
+use anyhow::Result;
+use punctual::Inspect;
+use punctual::inspect::{ExecutionFilter, PAGE_LIMIT_MAX, Page};
+use punctual::model::{Ending, MessageId};
+
+use crate::check::Past;
+
+/// More pages than any run fills.
+const PAGES_MAX: usize = 10_000;
+
+/// Reads all executions.
+pub(super) async fn read(inspect: &dyn Inspect) -> Result<BTreeMap<MessageId, Past>> {
+    let mut history: BTreeMap<MessageId, Past> = BTreeMap::new();
+    let mut page = Page::first(PAGE_LIMIT_MAX);
+    for _ in 0..PAGES_MAX {
+        let paged = inspect.executions(ExecutionFilter::default(), page).await?;
+        for execution in paged.rows {
+            let Some(message) = execution.message else { continue };
+            let past = history.entry(message).or_default();
+            match execution.ending {
+                Ending::Succeeded => past.succeeded += 1,
+                Ending::Lost => past.lost += 1,
+                Ending::Released => past.released += 1,
+                _ => {}
+            }
+        }
+        match paged.next {
+            Some(last) => page = Page::after(last, PAGE_LIMIT_MAX),
+            None => return Ok(history),
+        }
+    }
+    anyhow::bail!("the history has more than {PAGES_MAX} pages")
+}

@@ -1,0 +1,50 @@
+//! Reading through: nothing of it is watched.
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use punctual::inspect::{Bucket, Counts, ExecutionFilter, JobFilter, MessageFilter, Page, Paged};
+use punctual::jiff::Timestamp;
+use punctual::model::{Execution, ExecutionId, JobName, JobRecord, MessageId, MessageRecord};
+use punctual::{Inspect, Result};
+
+use super::Watched;
+
+#[async_trait]
+impl Inspect for Watched {
+    async fn messages(
+        &self,
+        filter: MessageFilter,
+        page: Page<MessageId>,
+    ) -> Result<Paged<MessageRecord, MessageId>> {
+        self.inspect.messages(filter, page).await
+    }
+
+    async fn message(&self, id: MessageId) -> Result<Option<MessageRecord>> {
+        self.inspect.message(id).await
+    }
+
+    async fn executions(
+        &self,
+        filter: ExecutionFilter,
+        page: Page<ExecutionId>,
+    ) -> Result<Paged<Execution, ExecutionId>> {
+        self.inspect.executions(filter, page).await
+    }
+
+    async fn jobs(&self, filter: JobFilter) -> Result<Vec<JobRecord>> {
+        self.inspect.jobs(filter).await
+    }
+
+    async fn job(&self, name: &JobName) -> Result<Option<JobRecord>> {
+        self.inspect.job(name).await
+    }
+
+    async fn counts(&self, now: Timestamp) -> Result<Counts> {
+        self.inspect.counts(now).await
+    }
+
+    async fn throughput(&self, since: Timestamp, bucket: Duration) -> Result<Vec<Bucket>> {
+        self.inspect.throughput(since, bucket).await
+    }
+}
