@@ -1,0 +1,161 @@
+-- The tables of Punctual. {schema} is replaced by the quoted name of the schema.
+--
+-- Text is compared byte by byte (COLLATE "C"): names are only ever asked for equality, and jobs are
+-- listed in the order of their bytes, as every other storage does.
+
+-- Hot: pending (state 0) and running (state 1) only. Whatever ends leaves it.
+CREATE TABLE {schema}.message (
+    id               uuid PRIMARY KEY,
+    queue            text COLLATE "C" NOT NULL,
+    topic            text COLLATE "C" NOT NULL,
+    priority         smallint NOT NULL,
+    state            smallint NOT NULL DEFAULT 0,
+    source           smallint NOT NULL,
+    exclusive        boolean NOT NULL DEFAULT false,
+    cancel_requested boolean NOT NULL DEFAULT false,
+    due_at           timestamptz NOT NULL,
+    planned_at       timestamptz NOT NULL,
+    created_at       timestamptz NOT NULL,
+    attempt          integer NOT NULL DEFAULT 0,
+    crashes          integer NOT NULL DEFAULT 0,
+    snoozes          integer NOT NULL DEFAULT 0,
+    owner            uuid,
+    token            bigint,
+    lease_until      timestamptz,
+    key              text COLLATE "C",
+    dedupe           text COLLATE "C",
+    job              text COLLATE "C",
+    body             bytea NOT NULL,
+    extra            text COLLATE "C",
+    error            text COLLATE "C"
+) WITH (
+    -- Every message is written twice and deleted once, so dead rows come as fast as messages go.
+    -- Vacuum must begin early whatever the size, and must not doze between pages.
+    autovacuum_vacuum_scale_factor = 0.01,
+    autovacuum_vacuum_threshold = 1000,
+    autovacuum_vacuum_cost_delay = 1,
+    autovacuum_vacuum_cost_limit = 2000,
+    autovacuum_vacuum_insert_scale_factor = 0.5,
+    autovacuum_analyze_scale_factor = 0.1,
+    autovacuum_analyze_threshold = 5000
+);
+
+-- What a claim walks, one priority after the other; future messages are behind the due ones.
+CREATE INDEX message_pending ON {schema}.message (queue, priority DESC, due_at, id) WHERE state = 0;
+-- What the rescuer and a person looking for an owner ask.
+CREATE INDEX message_running ON {schema}.message (owner, lease_until) WHERE state = 1;
+CREATE UNIQUE INDEX message_dedupe ON {schema}.message (dedupe) WHERE dedupe IS NOT NULL;
+CREATE INDEX message_about ON {schema}.message (topic, key) WHERE key IS NOT NULL;
+CREATE INDEX message_job ON {schema}.message (job, state) WHERE job IS NOT NULL;
+-- Two exclusive messages of one job never run together, whatever two nodes think at once.
+CREATE UNIQUE INDEX message_exclusive ON {schema}.message (job) WHERE state = 1 AND exclusive AND job IS NOT NULL;
+
+-- Given out one by one, after the row is locked: every lease has a token greater than all before.
+CREATE SEQUENCE {schema}.token AS bigint;
+
+-- Dead letters, kept for people.
+CREATE TABLE {schema}.dead (
+    id         uuid PRIMARY KEY,
+    queue      text COLLATE "C" NOT NULL,
+    topic      text COLLATE "C" NOT NULL,
+    priority   smallint NOT NULL,
+    source     smallint NOT NULL,
+    exclusive  boolean NOT NULL,
+    due_at     timestamptz NOT NULL,
+    planned_at timestamptz NOT NULL,
+    created_at timestamptz NOT NULL,
+    ended_at   timestamptz NOT NULL,
+    attempt    integer NOT NULL,
+    crashes    integer NOT NULL,
+    snoozes    integer NOT NULL,
+    reason     smallint,
+    key        text COLLATE "C",
+    dedupe     text COLLATE "C",
+    job        text COLLATE "C",
+    body       bytea NOT NULL,
+    extra      text COLLATE "C",
+    error      text COLLATE "C"
+);
+CREATE INDEX dead_ended ON {schema}.dead (ended_at, id);
+
+-- Done (2) and cancelled (4). Appended, read seldom, and dropped a day at a time.
+CREATE TABLE {schema}.finished (
+    id         uuid NOT NULL,
+    queue      text COLLATE "C" NOT NULL,
+    topic      text COLLATE "C" NOT NULL,
+    priority   smallint NOT NULL,
+    state      smallint NOT NULL,
+    source     smallint NOT NULL,
+    exclusive  boolean NOT NULL,
+    due_at     timestamptz NOT NULL,
+    planned_at timestamptz NOT NULL,
+    created_at timestamptz NOT NULL,
+    ended_at   timestamptz NOT NULL,
+    attempt    integer NOT NULL,
+    crashes    integer NOT NULL,
+    snoozes    integer NOT NULL,
+    key        text COLLATE "C",
+    dedupe     text COLLATE "C",
+    job        text COLLATE "C",
+    body       bytea NOT NULL,
+    extra      text COLLATE "C",
+    error      text COLLATE "C"
+) PARTITION BY RANGE (ended_at);
+CREATE INDEX finished_id ON {schema}.finished (id);
+CREATE INDEX finished_ended ON {schema}.finished USING brin (ended_at) WITH (pages_per_range = 32);
+-- Whatever no day was made for; a write never fails for want of a partition.
+CREATE TABLE {schema}.finished_rest PARTITION OF {schema}.finished DEFAULT;
+CREATE INDEX finished_rest_order ON {schema}.finished_rest (ended_at, id);
+
+-- One row for every attempt that ended and every occurrence that was skipped.
+CREATE TABLE {schema}.execution (
+    id           uuid NOT NULL,
+    message      uuid,
+    process      uuid,
+    due_at       timestamptz NOT NULL,
+    started_at   timestamptz NOT NULL,
+    ended_at     timestamptz NOT NULL,
+    nominal      timestamptz,
+    attempt      integer NOT NULL,
+    attempts_max integer,
+    source       smallint NOT NULL,
+    ending       smallint NOT NULL,
+    topic        text COLLATE "C" NOT NULL,
+    queue        text COLLATE "C" NOT NULL,
+    key          text COLLATE "C",
+    job          text COLLATE "C",
+    note         text COLLATE "C",
+    UNIQUE (id, ended_at)
+) PARTITION BY RANGE (ended_at);
+CREATE INDEX execution_message ON {schema}.execution (message);
+CREATE INDEX execution_job ON {schema}.execution (job, id) WHERE job IS NOT NULL;
+CREATE INDEX execution_ended ON {schema}.execution USING brin (ended_at) WITH (pages_per_range = 32);
+CREATE TABLE {schema}.execution_rest PARTITION OF {schema}.execution DEFAULT;
+CREATE INDEX execution_rest_order ON {schema}.execution_rest (ended_at, id);
+
+-- A job's record is JSON; the columns beside it are what is asked for, computed from it.
+CREATE TABLE {schema}.job (
+    name    text COLLATE "C" PRIMARY KEY,
+    due_at  timestamptz,
+    paused  boolean NOT NULL,
+    version bigint NOT NULL,
+    app     text COLLATE "C" NOT NULL,
+    phase   smallint NOT NULL,
+    record  json NOT NULL
+) WITH (fillfactor = 60);
+CREATE INDEX job_due ON {schema}.job (due_at, name) WHERE due_at IS NOT NULL;
+
+-- Who is alive, until when. Updated in place.
+CREATE TABLE {schema}.process (
+    id          uuid PRIMARY KEY,
+    alive_until timestamptz NOT NULL
+) WITH (fillfactor = 40, autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_threshold = 200);
+
+-- Which deliveries a group of consumers has dealt with.
+CREATE TABLE {schema}.inbox (
+    "group"  text COLLATE "C" NOT NULL,
+    message  uuid NOT NULL,
+    seen_at  timestamptz NOT NULL,
+    PRIMARY KEY ("group", message)
+);
+CREATE INDEX inbox_seen ON {schema}.inbox (seen_at);

@@ -1,0 +1,5 @@
+-- The jobs that are to fire, locked in the order of their names.
+SELECT j.name, j.version, j.paused FROM {schema}.job j
+WHERE j.name = ANY($1::text[])
+ORDER BY j.name
+FOR UPDATE OF j

@@ -1,0 +1,28 @@
+-- Done and cancelled: out of the hot table, into the history, with the execution; one statement.
+WITH given AS (
+    SELECT * FROM unnest($1::uuid[], $2::int8[], $3::int2[]) WITH ORDINALITY AS g(id, token, state, n)
+), gone AS (
+    DELETE FROM {schema}.message m
+    USING given g
+    WHERE m.id = g.id AND m.token = g.token AND m.state = 1
+    RETURNING g.n, g.state AS final, m.*
+), kept AS (
+    INSERT INTO {schema}.finished (id, queue, topic, priority, state, source, exclusive, due_at,
+        planned_at, created_at, ended_at, attempt, crashes, snoozes, key, dedupe, job, body, extra, error)
+    SELECT id, queue, topic, priority, final, source, exclusive, due_at,
+        planned_at, created_at, $4, attempt, crashes, snoozes, key, dedupe, job, body, extra, error
+    FROM gone
+), told AS (
+    INSERT INTO {schema}.execution (id, message, process, due_at, started_at, ended_at, nominal, attempt,
+        attempts_max, source, ending, topic, queue, key, job, note)
+    SELECT e.id, e.message, e.process, e.due_at, e.started_at, e.ended_at, e.nominal, e.attempt,
+        e.attempts_max, e.source, e.ending, e.topic, e.queue, e.key, e.job, e.note
+    FROM unnest($5::int8[], $6::uuid[], $7::uuid[], $8::uuid[], $9::timestamptz[], $10::timestamptz[],
+        $11::timestamptz[], $12::timestamptz[], $13::int4[], $14::int4[], $15::int2[], $16::int2[],
+        $17::text[], $18::text[], $19::text[], $20::text[], $21::text[])
+        AS e(n, id, message, process, due_at, started_at, ended_at, nominal, attempt,
+             attempts_max, source, ending, topic, queue, key, job, note)
+    WHERE e.n IN (SELECT n FROM gone)
+    ON CONFLICT DO NOTHING
+)
+SELECT n, job FROM gone

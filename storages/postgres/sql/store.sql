@@ -1,0 +1,19 @@
+-- The usual enqueue: nothing is stored when anything of the batch may have been here before; the
+-- careful way finds out then. Ids are made in the order of time, so one look at the range of the
+-- batch says that none of it is finished or dead. An id that is alive is refused by its index.
+WITH known AS MATERIALIZED (
+    (SELECT 1 FROM {schema}.finished f
+     WHERE f.id BETWEEN $15 AND $16 AND f.ended_at >= $17 LIMIT 1)
+    UNION ALL
+    (SELECT 1 FROM {schema}.dead d WHERE d.id BETWEEN $15 AND $16 LIMIT 1)
+    UNION ALL
+    (SELECT 1 FROM {schema}.message m WHERE m.dedupe = ANY($18::text[]) LIMIT 1)
+)
+INSERT INTO {schema}.message (id, queue, topic, priority, source, exclusive, due_at, planned_at,
+    created_at, key, dedupe, job, body, extra)
+SELECT e.* FROM unnest($1::uuid[], $2::text[], $3::text[], $4::int2[], $5::int2[], $6::bool[],
+    $7::timestamptz[], $8::timestamptz[], $9::timestamptz[], $10::text[], $11::text[], $12::text[],
+    $13::bytea[], $14::text[])
+    AS e(id, queue, topic, priority, source, exclusive, due_at, planned_at, created_at, key, dedupe,
+         job, body, extra)
+WHERE NOT EXISTS (SELECT 1 FROM known)

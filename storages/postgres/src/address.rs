@@ -1,0 +1,146 @@
+//! Where the database is: the usual connection string, with the parameters of TLS that the driver
+//! does not know taken out first. Nothing here is ever shown with its password.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use punctual::{Error, Result};
+use tokio_postgres::Config;
+use tokio_postgres::config::{Host, SslMode};
+
+use crate::tls::Trust;
+
+/// How long one attempt to connect may take.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// A connection string that was understood.
+#[derive(Clone)]
+pub(crate) struct Address {
+    pub(crate) config: Config,
+    pub(crate) trust: Trust,
+}
+
+impl Address {
+    /// Understands `postgres://user:password@host:port/database?sslmode=require` and the form with
+    /// `host=... user=...`.
+    pub(crate) fn parse(text: &str) -> Result<Self> {
+        let (rest, taken) = take_parameters(text.trim());
+        let (mode, trust) = tls_of(&taken)?;
+        let mut config: Config = rest.parse().map_err(|error: tokio_postgres::Error| {
+            let why = std::error::Error::source(&error).map(ToString::to_string);
+            Error::invalid(format!(
+                "the address of PostgreSQL cannot be read: {}; it looks like postgres://user:password@host:5432/database",
+                why.unwrap_or_else(|| error.to_string())
+            ))
+        })?;
+        if config.get_hosts().is_empty() {
+            return Err(Error::invalid(
+                "the address of PostgreSQL names no host; it looks like postgres://user:password@host:5432/database",
+            ));
+        }
+        config.ssl_mode(mode);
+        if config.get_connect_timeout().is_none() {
+            config.connect_timeout(CONNECT_TIMEOUT);
+        }
+        Ok(Self { config, trust })
+    }
+
+    /// Host, port and database, for people.
+    pub(crate) fn place(&self) -> String {
+        let host = match self.config.get_hosts().first() {
+            Some(Host::Tcp(name)) => name.clone(),
+            Some(Host::Unix(path)) => path.display().to_string(),
+            None => "nowhere".to_owned(),
+        };
+        let port = self.config.get_ports().first().copied().unwrap_or(5432);
+        let database = self.config.get_dbname().or(self.config.get_user()).unwrap_or_default();
+        format!("{host}:{port}/{database}")
+    }
+}
+
+impl std::fmt::Debug for Address {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("Address").field(&self.place()).finish()
+    }
+}
+
+/// The parameters that are ours to understand, and the text without them.
+fn take_parameters(text: &str) -> (String, Vec<(String, String)>) {
+    let is_ours = |name: &str| matches!(name, "sslmode" | "sslrootcert");
+    let mut taken = Vec::new();
+    let mut keep = |part: &str, parts: &mut Vec<String>| match part.split_once('=') {
+        Some((name, value)) if is_ours(name.trim()) => {
+            taken.push((name.trim().to_owned(), value.trim().trim_matches('\'').to_owned()));
+        }
+        _ => parts.push(part.to_owned()),
+    };
+    let mut parts = Vec::new();
+    let rest = if text.contains("://") {
+        match text.split_once('?') {
+            None => text.to_owned(),
+            Some((start, query)) => {
+                query.split('&').for_each(|part| keep(part, &mut parts));
+                if parts.is_empty() {
+                    start.to_owned()
+                } else {
+                    format!("{start}?{}", parts.join("&"))
+                }
+            }
+        }
+    } else {
+        text.split_whitespace().for_each(|part| keep(part, &mut parts));
+        parts.join(" ")
+    };
+    (rest, taken)
+}
+
+fn tls_of(taken: &[(String, String)]) -> Result<(SslMode, Trust)> {
+    let value = |name: &str| {
+        taken.iter().rev().find(|(given, _)| given == name).map(|(_, value)| value.as_str())
+    };
+    let file = value("sslrootcert").filter(|value| *value != "system");
+    let roots = file.map_or(Trust::WebRoots, |path| Trust::File(PathBuf::from(path)));
+    match value("sslmode").unwrap_or("prefer") {
+        "disable" => Ok((SslMode::Disable, Trust::Anyone)),
+        "allow" | "prefer" => Ok((SslMode::Prefer, Trust::Anyone)),
+        // With a file of authorities it verifies, as the C library does.
+        "require" if file.is_some() => Ok((SslMode::Require, roots)),
+        "require" => Ok((SslMode::Require, Trust::Anyone)),
+        "verify-ca" | "verify-full" => Ok((SslMode::Require, roots)),
+        other => Err(Error::invalid(format!(
+            "sslmode {other:?} is unknown; use disable, prefer, require or verify-full"
+        ))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tls_parameters_are_understood_in_both_forms() {
+        for text in [
+            "postgres://ada:secret@db.example:6432/work?sslmode=verify-full&sslrootcert=/ca.pem&connect_timeout=3",
+            "host=db.example port=6432 user=ada password=secret dbname=work sslmode=verify-full sslrootcert=/ca.pem",
+        ] {
+            let address = Address::parse(text).unwrap();
+            assert_eq!(address.config.get_ssl_mode(), SslMode::Require);
+            assert_eq!(address.trust, Trust::File(PathBuf::from("/ca.pem")));
+            assert_eq!(address.place(), "db.example:6432/work");
+            assert!(!format!("{address:?}").contains("secret"));
+        }
+        assert_eq!(Address::parse("postgres://h/d").unwrap().trust, Trust::Anyone);
+    }
+
+    #[test]
+    fn a_wrong_address_is_refused_without_its_password() {
+        for text in [
+            "postgres://ada:secret@h:port/d",
+            "nonsense secret",
+            "postgres://u:secret@h/d?sslmode=maybe",
+        ] {
+            let error = Address::parse(text).unwrap_err().to_string();
+            assert!(!error.contains("secret"), "{error}");
+        }
+    }
+}

@@ -1,0 +1,148 @@
+//! Claim, extend and reclaim: who may work on what, until when.
+
+use std::sync::Arc;
+
+use punctual::Result;
+use punctual::jiff::Timestamp;
+use punctual::model::LeaseRef;
+use punctual::storage::{Claim, Claimed, Extended, Reclaim};
+use punctual_rows::instant::{micros, micros_up};
+use tokio_postgres::Row;
+use tokio_postgres::types::Type;
+use uuid::Uuid;
+
+use crate::columns::claimed;
+use crate::failure::Failure;
+use crate::inner::{Inner, attempt};
+use crate::marks::Start;
+use crate::session::Session;
+use crate::value::Micros;
+
+/// The most messages of one claim; more is asked for again.
+const CLAIM_MAX: usize = 10_000;
+
+impl Inner {
+    pub(crate) async fn claim(&self, claim: &Claim, now: Timestamp) -> Result<Vec<Claimed>> {
+        if claim.limit == 0 {
+            return Ok(Vec::new());
+        }
+        attempt!(self, |held| async {
+            let start = self.marks.start(&claim.queue, self.clock.now());
+            let mut found = self.claim_from(held, claim, now, &start).await;
+            // Two nodes may give two exclusive messages of one job at once; the index lets one.
+            if found.as_ref().is_err_and(Failure::is_duplicate) {
+                found = Err(Failure::Raced);
+            }
+            let mut found = found?;
+            if !start.is_full && found.len() < claim.limit {
+                // Another connection is not at hand here; what was found is safe, so a failure of the
+                // second look is no reason to forget it.
+                if let Some(full) = self.marks.beginning(&claim.queue, self.clock.now()) {
+                    let left = claim.limit - found.len();
+                    let rest = Claim { limit: left, ..claim.clone() };
+                    found
+                        .extend(self.claim_from(held, &rest, now, &full).await.unwrap_or_default());
+                }
+            }
+            Ok(found)
+        })
+    }
+
+    async fn claim_from(
+        &self,
+        held: &Session,
+        claim: &Claim,
+        now: Timestamp,
+        start: &Start,
+    ) -> Result<Vec<Claimed>, Failure> {
+        let began = self.clock.now();
+        let limit = i64::try_from(claim.limit.min(CLAIM_MAX)).unwrap_or(i64::MAX);
+        let (owner, until) = (claim.owner.as_uuid(), micros_up(claim.until));
+        let rows = held
+            .query(
+                &self.sql.claim,
+                &[
+                    (&claim.queue.as_str(), Type::TEXT),
+                    (&Micros(micros(now)), Type::TIMESTAMPTZ),
+                    (&limit, Type::INT8),
+                    (&owner, Type::UUID),
+                    (&start.priorities, Type::INT2_ARRAY),
+                    (&start.due, Type::TIMESTAMPTZ_ARRAY),
+                    (&start.ids, Type::UUID_ARRAY),
+                    (&Micros(until), Type::TIMESTAMPTZ),
+                ],
+            )
+            .await?;
+        let read = |row: &Row| claimed(row, Some(&claim.queue), owner, until);
+        let found = in_order(&rows, read)?;
+        let places = found.iter().map(|one| (micros_up(one.due_at), &*one.message));
+        self.marks.claimed(&claim.queue, start, places, (began, self.clock.now()));
+        Ok(found)
+    }
+
+    pub(crate) async fn reclaim(&self, reclaim: &Reclaim, now: Timestamp) -> Result<Vec<Claimed>> {
+        if reclaim.limit == 0 {
+            return Ok(Vec::new());
+        }
+        let limit = i64::try_from(reclaim.limit.min(CLAIM_MAX)).unwrap_or(i64::MAX);
+        let (owner, until) = (reclaim.owner.as_uuid(), micros_up(reclaim.until));
+        attempt!(self, |held| async {
+            let rows = held
+                .query(
+                    &self.sql.reclaim,
+                    &[
+                        (&Micros(micros_up(now)), Type::TIMESTAMPTZ),
+                        (&limit, Type::INT8),
+                        (&owner, Type::UUID),
+                        (&Micros(until), Type::TIMESTAMPTZ),
+                    ],
+                )
+                .await?;
+            in_order(&rows, |row| claimed(row, None, owner, until))
+        })
+    }
+
+    pub(crate) async fn extend(
+        self: &Arc<Self>,
+        leases: &[LeaseRef],
+        until: Timestamp,
+    ) -> Result<Vec<Extended>> {
+        if leases.is_empty() {
+            return Ok(Vec::new());
+        }
+        let ids: Vec<Uuid> = leases.iter().map(|lease| lease.message.as_uuid()).collect();
+        let tokens: Vec<i64> = leases.iter().map(|lease| token(lease.token)).collect();
+        let held: std::collections::HashMap<(Uuid, i64), bool> = attempt!(self, |held| async {
+            let params: [crate::value::Param<'_>; 3] = [
+                (&ids, Type::UUID_ARRAY),
+                (&tokens, Type::INT8_ARRAY),
+                (&Micros(micros_up(until)), Type::TIMESTAMPTZ),
+            ];
+            let rows = held.query(&self.sql.extend, &params).await?;
+            let read =
+                |row: &Row| Ok::<_, Failure>(((row.try_get(0)?, row.try_get(1)?), row.try_get(2)?));
+            rows.iter().map(read).collect()
+        })?;
+        let answer = |(id, token): (&Uuid, &i64)| match held.get(&(*id, *token)) {
+            None => Extended::Lost,
+            Some(true) => Extended::CancelRequested,
+            Some(false) => Extended::Held,
+        };
+        Ok(ids.iter().zip(&tokens).map(answer).collect())
+    }
+}
+
+/// A token as a column holds it; one that fits none was never given out.
+pub(crate) fn token(token: u64) -> i64 {
+    i64::try_from(token).unwrap_or(-1)
+}
+
+/// Tokens are given out in the order of the claim; a statement answers in any.
+fn in_order(
+    rows: &[Row],
+    read: impl Fn(&Row) -> Result<Claimed, Failure>,
+) -> Result<Vec<Claimed>, Failure> {
+    let mut found: Vec<Claimed> = rows.iter().map(read).collect::<Result<_, _>>()?;
+    found.sort_unstable_by_key(|one| one.lease.token);
+    Ok(found)
+}

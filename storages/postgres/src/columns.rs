@@ -1,0 +1,292 @@
+//! Records as columns: arrays for statements that take many rows at once, and rows read back.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use punctual::bytes::Bytes;
+use punctual::model::{
+    Execution, JobName, Key, Message, MessageId, MessageRecord, ProcessId, Queue,
+};
+use punctual::storage::Claimed;
+use punctual_rows::code::Code;
+use punctual_rows::execution::Ended;
+use punctual_rows::instant::{instant, micros, micros_up};
+use punctual_rows::message::{Sent, Standing, column, count, extra, lease};
+use punctual_rows::without_nul;
+use tokio_postgres::Row;
+use tokio_postgres::types::Type;
+use uuid::Uuid;
+
+use crate::failure::Failure;
+use crate::value::{Micros, Param};
+
+/// Messages, one array for each column of what was sent.
+#[derive(Default)]
+pub(crate) struct Messages<'a> {
+    pub(crate) ids: Vec<Uuid>,
+    queues: Vec<&'a str>,
+    topics: Vec<&'a str>,
+    priorities: Vec<i16>,
+    sources: Vec<i16>,
+    exclusives: Vec<bool>,
+    due: Vec<Micros>,
+    planned: Vec<Micros>,
+    created: Vec<Micros>,
+    keys: Vec<Option<&'a str>>,
+    dedupes: Vec<Option<&'a str>>,
+    jobs: Vec<Option<&'a str>>,
+    bodies: Vec<&'a [u8]>,
+    extras: Vec<Option<String>>,
+}
+
+impl<'a> Messages<'a> {
+    pub(crate) fn of(messages: impl IntoIterator<Item = &'a Message>) -> punctual::Result<Self> {
+        let mut columns = Self::default();
+        for message in messages {
+            columns.push(message, micros_up(message.due_at))?;
+        }
+        Ok(columns)
+    }
+
+    /// Adds a message that is due at an instant of its own.
+    pub(crate) fn push(&mut self, message: &'a Message, due_at: i64) -> punctual::Result<()> {
+        self.ids.push(message.id.as_uuid());
+        self.queues.push(message.queue.as_str());
+        self.topics.push(message.topic.as_str());
+        self.priorities.push(i16::from(message.priority.level()));
+        self.sources.push(message.source.code());
+        self.exclusives.push(message.exclusive);
+        self.due.push(Micros(due_at));
+        self.planned.push(Micros(micros(message.due_at)));
+        self.created.push(Micros(micros(message.created_at)));
+        self.keys.push(message.key.as_ref().map(Key::as_str));
+        self.dedupes.push(message.dedupe.as_ref().map(Key::as_str));
+        self.jobs.push(job_of(message));
+        self.bodies.push(&message.body.bytes);
+        self.extras.push(extra(message)?);
+        Ok(())
+    }
+
+    /// The fourteen parameters, in the order of the statements.
+    pub(crate) fn params(&self) -> Vec<Param<'_>> {
+        vec![
+            (&self.ids, Type::UUID_ARRAY),
+            (&self.queues, Type::TEXT_ARRAY),
+            (&self.topics, Type::TEXT_ARRAY),
+            (&self.priorities, Type::INT2_ARRAY),
+            (&self.sources, Type::INT2_ARRAY),
+            (&self.exclusives, Type::BOOL_ARRAY),
+            (&self.due, Type::TIMESTAMPTZ_ARRAY),
+            (&self.planned, Type::TIMESTAMPTZ_ARRAY),
+            (&self.created, Type::TIMESTAMPTZ_ARRAY),
+            (&self.keys, Type::TEXT_ARRAY),
+            (&self.dedupes, Type::TEXT_ARRAY),
+            (&self.jobs, Type::TEXT_ARRAY),
+            (&self.bodies, Type::BYTEA_ARRAY),
+            (&self.extras, Type::TEXT_ARRAY),
+        ]
+    }
+}
+
+/// The job a message is a run of.
+pub(crate) fn job_of(message: &Message) -> Option<&str> {
+    message.occurrence.as_ref().map(|occurrence| occurrence.job.as_str())
+}
+
+/// Where messages stand, one array for each column.
+#[derive(Default)]
+pub(crate) struct Standings<'a> {
+    attempts: Vec<i32>,
+    crashes: Vec<i32>,
+    snoozes: Vec<i32>,
+    errors: Vec<Option<Cow<'a, str>>>,
+    /// The reason of a dead letter or the state of a finished message.
+    pub(crate) codes: Vec<Option<i16>>,
+    pub(crate) ended: Vec<Micros>,
+}
+
+impl<'a> Standings<'a> {
+    pub(crate) fn push(&mut self, record: &'a MessageRecord) {
+        self.attempts.push(column(record.attempt));
+        self.crashes.push(column(record.crashes));
+        self.snoozes.push(column(record.snoozes));
+        self.errors.push(record.error.as_deref().map(without_nul));
+    }
+
+    /// Attempts, crashes, snoozes and errors.
+    pub(crate) fn params(&self) -> Vec<Param<'_>> {
+        vec![
+            (&self.attempts, Type::INT4_ARRAY),
+            (&self.crashes, Type::INT4_ARRAY),
+            (&self.snoozes, Type::INT4_ARRAY),
+            (&self.errors, Type::TEXT_ARRAY),
+        ]
+    }
+}
+
+/// Executions, one array for each column; the number says to which row of a batch each belongs.
+#[derive(Default)]
+pub(crate) struct Executions<'a> {
+    numbers: Vec<i64>,
+    ids: Vec<Uuid>,
+    messages: Vec<Option<Uuid>>,
+    processes: Vec<Option<Uuid>>,
+    due: Vec<Micros>,
+    started: Vec<Micros>,
+    ended: Vec<Micros>,
+    nominal: Vec<Option<Micros>>,
+    attempts: Vec<i32>,
+    attempts_max: Vec<Option<i32>>,
+    sources: Vec<i16>,
+    endings: Vec<i16>,
+    topics: Vec<&'a str>,
+    queues: Vec<&'a str>,
+    keys: Vec<Option<&'a str>>,
+    jobs: Vec<Option<&'a str>>,
+    notes: Vec<Option<Cow<'a, str>>>,
+}
+
+impl<'a> Executions<'a> {
+    pub(crate) fn push(&mut self, number: usize, execution: &'a Execution) {
+        self.numbers.push(i64::try_from(number).unwrap_or(i64::MAX));
+        self.ids.push(execution.id.as_uuid());
+        self.messages.push(execution.message.map(MessageId::as_uuid));
+        self.processes.push(execution.process.map(ProcessId::as_uuid));
+        self.due.push(Micros(micros(execution.due_at)));
+        self.started.push(Micros(micros(execution.started_at)));
+        self.ended.push(Micros(micros(execution.ended_at)));
+        self.nominal.push(execution.nominal.map(|at| Micros(micros(at))));
+        self.attempts.push(column(execution.attempt));
+        self.attempts_max.push(execution.attempts_max.map(column));
+        self.sources.push(execution.source.code());
+        self.endings.push(execution.ending.code());
+        self.topics.push(execution.topic.as_str());
+        self.queues.push(execution.queue.as_str());
+        self.keys.push(execution.key.as_ref().map(Key::as_str));
+        self.jobs.push(execution.job.as_ref().map(JobName::as_str));
+        self.notes.push(execution.note.as_deref().map(without_nul));
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.ids.is_empty()
+    }
+
+    /// The seventeen parameters, in the order of the statements.
+    pub(crate) fn params(&self) -> Vec<Param<'_>> {
+        vec![
+            (&self.numbers, Type::INT8_ARRAY),
+            (&self.ids, Type::UUID_ARRAY),
+            (&self.messages, Type::UUID_ARRAY),
+            (&self.processes, Type::UUID_ARRAY),
+            (&self.due, Type::TIMESTAMPTZ_ARRAY),
+            (&self.started, Type::TIMESTAMPTZ_ARRAY),
+            (&self.ended, Type::TIMESTAMPTZ_ARRAY),
+            (&self.nominal, Type::TIMESTAMPTZ_ARRAY),
+            (&self.attempts, Type::INT4_ARRAY),
+            (&self.attempts_max, Type::INT4_ARRAY),
+            (&self.sources, Type::INT2_ARRAY),
+            (&self.endings, Type::INT2_ARRAY),
+            (&self.topics, Type::TEXT_ARRAY),
+            (&self.queues, Type::TEXT_ARRAY),
+            (&self.keys, Type::TEXT_ARRAY),
+            (&self.jobs, Type::TEXT_ARRAY),
+            (&self.notes, Type::TEXT_ARRAY),
+        ]
+    }
+}
+
+/// A row of a claim; the queue is known to who asked, or the last column.
+pub(crate) fn claimed(
+    row: &Row,
+    queue: Option<&Queue>,
+    owner: Uuid,
+    until: i64,
+) -> Result<Claimed, Failure> {
+    let queue = match queue {
+        Some(queue) => queue.as_str(),
+        None => row.try_get(17)?,
+    };
+    let body: &[u8] = row.try_get(9)?;
+    let message = Sent {
+        id: row.try_get(0)?,
+        topic: row.try_get(1)?,
+        queue,
+        priority: row.try_get(2)?,
+        planned_at: row.try_get::<_, Micros>(3)?.0,
+        created_at: row.try_get::<_, Micros>(4)?.0,
+        source: row.try_get(5)?,
+        key: row.try_get(6)?,
+        dedupe: row.try_get(7)?,
+        exclusive: row.try_get(8)?,
+        body: Bytes::copy_from_slice(body),
+        extra: row.try_get(10)?,
+    };
+    Ok(Claimed {
+        message: Arc::new(message.message()?),
+        lease: lease(owner, row.try_get(15)?, until)?,
+        due_at: instant(row.try_get::<_, Micros>(11)?.0)?,
+        attempt: count(row.try_get(12)?),
+        crashes: count(row.try_get(13)?),
+        snoozes: count(row.try_get(14)?),
+        cancel_requested: row.try_get(16)?,
+    })
+}
+
+/// The columns of a message with where it stands, as `ended.sql` and the pages have them.
+pub(crate) fn record(row: &Row) -> Result<MessageRecord, Failure> {
+    let body: &[u8] = row.try_get("body")?;
+    let message = Sent {
+        id: row.try_get("id")?,
+        topic: row.try_get("topic")?,
+        queue: row.try_get("queue")?,
+        priority: row.try_get("priority")?,
+        planned_at: row.try_get::<_, Micros>("planned_at")?.0,
+        created_at: row.try_get::<_, Micros>("created_at")?.0,
+        source: row.try_get("source")?,
+        key: row.try_get("key")?,
+        dedupe: row.try_get("dedupe")?,
+        exclusive: row.try_get("exclusive")?,
+        body: Bytes::copy_from_slice(body),
+        extra: row.try_get("extra")?,
+    };
+    let owner: Option<Uuid> = row.try_get("owner")?;
+    let token: Option<i64> = row.try_get("token")?;
+    let until: Option<Micros> = row.try_get("lease_until")?;
+    let standing = Standing {
+        state: row.try_get("state")?,
+        due_at: row.try_get::<_, Micros>("due_at")?.0,
+        attempt: row.try_get("attempt")?,
+        crashes: row.try_get("crashes")?,
+        snoozes: row.try_get("snoozes")?,
+        lease: owner.zip(token).zip(until).map(|((owner, token), until)| (owner, token, until.0)),
+        cancel_requested: row.try_get("cancel_requested")?,
+        error: row.try_get("error")?,
+        dead: row.try_get("reason")?,
+        ended_at: row.try_get::<_, Option<Micros>>("ended_at")?.map(|at| at.0),
+    };
+    Ok(standing.record(message.message()?)?)
+}
+
+/// The columns of an execution, by name.
+pub(crate) fn execution(row: &Row) -> Result<Execution, Failure> {
+    let at = |name: &str| row.try_get::<_, Micros>(name).map(|at| at.0);
+    let ended = Ended {
+        id: row.try_get("id")?,
+        message: row.try_get("message")?,
+        topic: row.try_get("topic")?,
+        queue: row.try_get("queue")?,
+        key: row.try_get("key")?,
+        job: row.try_get("job")?,
+        nominal: row.try_get::<_, Option<Micros>>("nominal")?.map(|at| at.0),
+        source: row.try_get("source")?,
+        attempt: row.try_get("attempt")?,
+        attempts_max: row.try_get("attempts_max")?,
+        process: row.try_get("process")?,
+        due_at: at("due_at")?,
+        started_at: at("started_at")?,
+        ended_at: at("ended_at")?,
+        ending: row.try_get("ending")?,
+        note: row.try_get("note")?,
+    };
+    Ok(ended.execution()?)
+}

@@ -1,0 +1,254 @@
+//! What an operator asks of messages, and the moves between the tables that follow from it.
+
+use std::sync::Arc;
+
+use punctual::Result;
+use punctual::jiff::Timestamp;
+use punctual::model::{Key, Message, MessageId, MessageRecord, Source, State, Topic};
+use punctual::storage::{Command, Commanded, Line};
+use punctual_rows::code::Code;
+use punctual_rows::instant::{micros, micros_up};
+use tokio_postgres::types::Type;
+use uuid::Uuid;
+
+use crate::columns::record;
+use crate::failure::Failure;
+use crate::inner::{Inner, attempt};
+use crate::session::Session;
+use crate::value::{Micros, Param};
+
+/// What a command came to, and what has to be told.
+struct Outcome {
+    answer: Commanded,
+    due: Option<(punctual::model::Queue, i64)>,
+}
+
+impl From<Commanded> for Outcome {
+    fn from(answer: Commanded) -> Self {
+        Self { answer, due: None }
+    }
+}
+
+impl Inner {
+    pub(crate) async fn command(
+        self: &Arc<Self>,
+        command: &Command,
+        now: Timestamp,
+    ) -> Result<Commanded> {
+        let outcome: Outcome = attempt!(self, |held| async {
+            held.begin().await?;
+            let outcome = self.command_within(held, command, now).await?;
+            held.commit().await?;
+            Ok(outcome)
+        })?;
+        if outcome.answer == Commanded::Requested {
+            self.tell(Line::Leases, Micros::MIN.0);
+        }
+        if let Some((queue, due_at)) = outcome.due {
+            self.tell(Line::Queue(queue), due_at);
+        }
+        Ok(outcome.answer)
+    }
+
+    async fn command_within(
+        &self,
+        held: &Session,
+        command: &Command,
+        now: Timestamp,
+    ) -> Result<Outcome, Failure> {
+        match command {
+            Command::Cancel(id) => self.cancel(held, *id, now).await.map(Outcome::from),
+            Command::CancelKey { topic, key } => {
+                self.cancel_key(held, topic, key, now).await.map(Outcome::from)
+            }
+            Command::Redrive { id, due_at } => self.redrive(held, *id, *due_at, now).await,
+            Command::Reschedule { id, due_at } => self.reschedule(held, *id, *due_at).await,
+            Command::Delete(id) => self.delete(held, *id).await.map(Outcome::from),
+        }
+    }
+
+    async fn cancel(
+        &self,
+        held: &Session,
+        id: MessageId,
+        now: Timestamp,
+    ) -> Result<Commanded, Failure> {
+        let uuid = id.as_uuid();
+        match self.state_of(held, id).await? {
+            None => Ok(Commanded::Unknown),
+            Some(State::Running) => {
+                self.stop(held, &[(uuid, State::Running.code())], now).await?;
+                Ok(Commanded::Requested)
+            }
+            Some(State::Pending) => {
+                self.stop(held, &[(uuid, State::Pending.code())], now).await?;
+                Ok(Commanded::Applied(1))
+            }
+            Some(state) => Ok(Commanded::Refused(state)),
+        }
+    }
+
+    /// Stops alive messages that were locked before: pending ones at once, running ones by asking.
+    /// Answers whether any was asked.
+    pub(crate) async fn stop(
+        &self,
+        held: &Session,
+        alive: &[(Uuid, i16)],
+        now: Timestamp,
+    ) -> Result<bool, Failure> {
+        let of = |state: State| -> Vec<Uuid> {
+            let those = alive.iter().filter(|(_, code)| *code == state.code());
+            those.map(|(id, _)| *id).collect()
+        };
+        let (pending, running) = (of(State::Pending), of(State::Running));
+        if !pending.is_empty() {
+            let params: [Param<'_>; 2] =
+                [(&pending, Type::UUID_ARRAY), (&Micros(micros(now)), Type::TIMESTAMPTZ)];
+            held.query(&self.sql.cancel_pending, &params).await?;
+        }
+        if running.is_empty() {
+            return Ok(false);
+        }
+        let ask = format!(
+            "UPDATE {}.message SET cancel_requested = true WHERE id = ANY($1) AND state = 1",
+            self.schema.quoted
+        );
+        Ok(held.tell(&ask, &[(&running, Type::UUID_ARRAY)]).await? > 0)
+    }
+
+    async fn cancel_key(
+        &self,
+        held: &Session,
+        topic: &Topic,
+        key: &Key,
+        now: Timestamp,
+    ) -> Result<Commanded, Failure> {
+        let about = format!(
+            "SELECT id FROM {}.message WHERE topic = $1 AND key = $2 AND state = 0 \
+             ORDER BY id FOR UPDATE",
+            self.schema.quoted
+        );
+        let params: [Param<'_>; 2] = [(&topic.as_str(), Type::TEXT), (&key.as_str(), Type::TEXT)];
+        let mut ids: Vec<(Uuid, i16)> = Vec::new();
+        for row in held.ask(&about, &params).await? {
+            ids.push((row.try_get(0)?, State::Pending.code()));
+        }
+        self.stop(held, &ids, now).await?;
+        Ok(Commanded::Applied(ids.len() as u64))
+    }
+
+    async fn redrive(
+        &self,
+        held: &Session,
+        id: MessageId,
+        due_at: Timestamp,
+        now: Timestamp,
+    ) -> Result<Outcome, Failure> {
+        let state = match self.state_of(held, id).await? {
+            None => return Ok(Commanded::Unknown.into()),
+            Some(state) if state.is_alive() => return Ok(Commanded::Refused(state).into()),
+            Some(state) => state,
+        };
+        let rows = held.query(&self.sql.ended, &[(&vec![id.as_uuid()], Type::UUID_ARRAY)]).await?;
+        let Some(row) = rows.first() else { return Err(Failure::Raced) };
+        let kept = record(row)?;
+        let message = Message { source: Source::Redriven, ..(*kept.message).clone() };
+        if let Some(dedupe) = &message.dedupe {
+            let twin = format!("SELECT 1 FROM {}.message WHERE dedupe = $1", self.schema.quoted);
+            if !held.ask(&twin, &[(&dedupe.as_str(), Type::TEXT)]).await?.is_empty() {
+                return Ok(Commanded::Refused(state).into());
+            }
+        }
+        let ids = vec![id.as_uuid()];
+        held.query(&self.sql.remove_ended, &[(&ids, Type::UUID_ARRAY)]).await?;
+        let queue = message.queue.clone();
+        let fresh = MessageRecord { due_at, ..MessageRecord::new(Arc::new(message)) };
+        self.put(held, &[&fresh], now).await?;
+        Ok(Outcome { answer: Commanded::Applied(1), due: Some((queue, micros_up(due_at))) })
+    }
+
+    async fn reschedule(
+        &self,
+        held: &Session,
+        id: MessageId,
+        due_at: Timestamp,
+    ) -> Result<Outcome, Failure> {
+        let text = format!(
+            "UPDATE {}.message SET due_at = $2 WHERE id = $1 AND state = 0 RETURNING queue",
+            self.schema.quoted
+        );
+        let due = micros_up(due_at);
+        let params: [Param<'_>; 2] =
+            [(&id.as_uuid(), Type::UUID), (&Micros(due), Type::TIMESTAMPTZ)];
+        if let Some(row) = held.ask(&text, &params).await?.first() {
+            let queue = punctual::model::Queue::from(row.try_get::<_, String>(0)?);
+            return Ok(Outcome { answer: Commanded::Applied(1), due: Some((queue, due)) });
+        }
+        match self.state_of(held, id).await? {
+            None => Ok(Commanded::Unknown.into()),
+            // It came back between the two looks.
+            Some(State::Pending) => Err(Failure::Raced),
+            Some(state) => Ok(Commanded::Refused(state).into()),
+        }
+    }
+
+    async fn delete(&self, held: &Session, id: MessageId) -> Result<Commanded, Failure> {
+        match self.state_of(held, id).await? {
+            None => return Ok(Commanded::Unknown),
+            Some(State::Running) => return Ok(Commanded::Refused(State::Running)),
+            Some(_) => {}
+        }
+        let ids = vec![id.as_uuid()];
+        held.execute(&self.sql.remove_alive, &[(&ids, Type::UUID_ARRAY)]).await?;
+        held.query(&self.sql.remove_ended, &[(&ids, Type::UUID_ARRAY)]).await?;
+        let history = format!("DELETE FROM {}.execution WHERE message = $1", self.schema.quoted);
+        held.tell(&history, &[(&id.as_uuid(), Type::UUID)]).await?;
+        Ok(Commanded::Applied(1))
+    }
+
+    /// The state of a message, locked where it is found.
+    async fn state_of(&self, held: &Session, id: MessageId) -> Result<Option<State>, Failure> {
+        let schema = &self.schema.quoted;
+        for text in [
+            format!("SELECT state FROM {schema}.message WHERE id = $1 FOR UPDATE"),
+            format!("SELECT 3::int2 FROM {schema}.dead WHERE id = $1 FOR UPDATE"),
+            format!("SELECT state FROM {schema}.finished WHERE id = $1 FOR UPDATE"),
+            // Sent again between the looks.
+            format!("SELECT state FROM {schema}.message WHERE id = $1 FOR UPDATE"),
+        ] {
+            if let Some(row) = held.ask(&text, &[(&id.as_uuid(), Type::UUID)]).await?.first() {
+                return Ok(Some(State::from_code(row.try_get(0)?)?));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Keeps dead letters of a broker, unless the same message is alive here or dead already.
+    pub(crate) async fn keep_letters(
+        &self,
+        held: &Session,
+        letters: Vec<&MessageRecord>,
+        now: Timestamp,
+    ) -> Result<(), Failure> {
+        for letter in letters {
+            let id = letter.message.id;
+            let state = self.state_of(held, id).await?;
+            if state.is_some_and(|state| state.is_alive() || state == State::Dead) {
+                continue;
+            }
+            if state.is_some() {
+                let ids = vec![id.as_uuid()];
+                held.query(&self.sql.remove_ended, &[(&ids, Type::UUID_ARRAY)]).await?;
+            }
+            let kept = MessageRecord {
+                state: State::Dead,
+                lease: None,
+                cancel_requested: false,
+                ended_at: letter.ended_at.or(Some(now)),
+                ..letter.clone()
+            };
+            self.put(held, &[&kept], now).await?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,303 @@
+//! Enqueue: the quick way for what is new, which is nearly everything, and the careful way when
+//! something of the batch may be known. Both are all or nothing.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use punctual::Result;
+use punctual::jiff::Timestamp;
+use punctual::model::{Message, MessageId, MessageRecord, Queue, State};
+use punctual::storage::{Enqueued, Entry, Line};
+use punctual_rows::code::Code;
+use punctual_rows::instant::{micros, micros_up};
+use tokio_postgres::types::Type;
+use uuid::Uuid;
+
+use crate::columns::{Messages, Standings, record};
+use crate::copy;
+use crate::failure::Failure;
+use crate::inner::{Inner, attempt};
+use crate::judge::{Judged, Known, is_plain, judge};
+use crate::session::Session;
+use crate::value::Micros;
+
+/// The most rows of one statement with arrays.
+pub(crate) const CHUNK: usize = 1_000;
+/// From this many rows on, COPY is faster than arrays.
+const COPY_MIN: usize = 500;
+/// How far the clock that made an id may have been ahead of the storage's when its message ended.
+const ID_AHEAD_MAX: i64 = 24 * 60 * 60 * 1_000_000;
+
+impl Inner {
+    /// Stores a batch and tells who waits for it.
+    pub(crate) async fn enqueue(self: &Arc<Self>, entries: &[Entry]) -> Result<Vec<Enqueued>> {
+        if entries.is_empty() {
+            return Ok(Vec::new());
+        }
+        let quick = is_new_in_itself(entries);
+        let answers: Vec<Enqueued> = attempt!(self, |held, tries| async {
+            if quick && tries == 0 && self.store_quickly(held, entries).await? {
+                return Ok(vec![Enqueued::Stored; entries.len()]);
+            }
+            held.begin().await?;
+            let answers = self.store(held, entries, tries).await?;
+            held.commit().await?;
+            Ok(answers)
+        })?;
+        let stored = entries.iter().zip(&answers);
+        let stored = stored.filter(|(_, answer)| !matches!(answer, Enqueued::Duplicate(_)));
+        self.tell_due(stored.map(|(entry, _)| &*entry.message));
+        Ok(answers)
+    }
+
+    /// Tells each queue once, with the earliest instant.
+    pub(crate) fn tell_due<'a>(self: &Arc<Self>, messages: impl Iterator<Item = &'a Message>) {
+        let mut first: HashMap<&Queue, i64> = HashMap::new();
+        for message in messages {
+            let due_at = micros_up(message.due_at);
+            let known = first.entry(&message.queue).or_insert(due_at);
+            *known = due_at.min(*known);
+        }
+        for (queue, due_at) in first {
+            self.tell(Line::Queue(queue.clone()), due_at);
+        }
+    }
+
+    /// Stores all of a batch, or nothing when any of it may be known.
+    async fn store_quickly(&self, held: &mut Session, entries: &[Entry]) -> Result<bool, Failure> {
+        let range = Range::of(entries);
+        let stored = if entries.len() >= COPY_MIN && !held.is_unnamed() {
+            self.copy(held, entries, &range).await
+        } else {
+            self.insert_quickly(held, entries, &range).await
+        };
+        match stored {
+            Err(failure) if failure.is_duplicate() => {
+                if held.is_open() {
+                    held.roll_back().await?;
+                }
+                Ok(false)
+            }
+            other => other,
+        }
+    }
+
+    async fn insert_quickly(
+        &self,
+        held: &mut Session,
+        entries: &[Entry],
+        range: &Range,
+    ) -> Result<bool, Failure> {
+        let several = entries.len() > CHUNK;
+        if several {
+            held.begin().await?;
+        }
+        for some in entries.chunks(CHUNK) {
+            let columns = Messages::of(some.iter().map(|entry| &*entry.message))?;
+            let dedupes: Vec<&str> = dedupes_of(some).collect();
+            let mut params = columns.params();
+            params.extend(range.params());
+            params.push((&dedupes, Type::TEXT_ARRAY));
+            if held.execute(&self.sql.store, &params).await? < some.len() as u64 {
+                if several {
+                    held.roll_back().await?;
+                }
+                return Ok(false);
+            }
+        }
+        if several {
+            held.commit().await?;
+        }
+        Ok(true)
+    }
+
+    async fn copy(
+        &self,
+        held: &mut Session,
+        entries: &[Entry],
+        range: &Range,
+    ) -> Result<bool, Failure> {
+        held.begin().await?;
+        copy::copy(held.client(), &self.schema.quoted, entries).await?;
+        if held.query(&self.sql.known, &range.params()).await?.is_empty() {
+            held.commit().await?;
+            Ok(true)
+        } else {
+            held.roll_back().await?;
+            Ok(false)
+        }
+    }
+
+    /// The careful way, inside a transaction: looks at what is known, judges, writes.
+    pub(crate) async fn store(
+        &self,
+        held: &Session,
+        entries: &[Entry],
+        tries: u32,
+    ) -> Result<Vec<Enqueued>, Failure> {
+        if tries > 1 {
+            // Many want the same key at once; from now on one after the other.
+            let turn = "SELECT pg_advisory_xact_lock(hashtextextended($1, 1))";
+            held.ask(turn, &[(&self.schema.name, Type::TEXT)]).await?;
+        }
+        let messages = || entries.iter().map(|entry| &*entry.message);
+        let known = self.known(held, messages()).await?;
+        let judged = judge(entries, known);
+        self.make_room(held, &judged).await?;
+        let stored: Vec<&Message> =
+            judged.stored.iter().map(|place| &*entries[*place].message).collect();
+        for some in stored.chunks(CHUNK) {
+            let columns = Messages::of(some.iter().copied())?;
+            let (zeros, none) = (vec![0i32; some.len()], vec![None::<&str>; some.len()]);
+            let mut params = columns.params();
+            params.extend([(&zeros as _, Type::INT4_ARRAY), (&zeros as _, Type::INT4_ARRAY)]);
+            params.extend([(&zeros as _, Type::INT4_ARRAY), (&none as _, Type::TEXT_ARRAY)]);
+            if held.execute(&self.sql.insert, &params).await? < some.len() as u64 {
+                return Err(Failure::Raced);
+            }
+        }
+        Ok(judged.answers)
+    }
+
+    async fn make_room(&self, held: &Session, judged: &Judged) -> Result<(), Failure> {
+        let uuids = |ids: &[MessageId]| ids.iter().map(|id| id.as_uuid()).collect::<Vec<Uuid>>();
+        if !judged.replaced.is_empty() {
+            let ids = uuids(&judged.replaced);
+            let gone = held.execute(&self.sql.remove_alive, &[(&ids, Type::UUID_ARRAY)]).await?;
+            if gone < ids.len() as u64 {
+                return Err(Failure::Raced);
+            }
+        }
+        if !judged.returned.is_empty() {
+            let ids = uuids(&judged.returned);
+            held.query(&self.sql.remove_ended, &[(&ids, Type::UUID_ARRAY)]).await?;
+        }
+        Ok(())
+    }
+
+    /// What is known of the ids and keys of messages; what is alive stays locked.
+    pub(crate) async fn known<'a>(
+        &self,
+        held: &Session,
+        messages: impl Iterator<Item = &'a Message>,
+    ) -> Result<Known, Failure> {
+        let mut known = Known::default();
+        let messages: Vec<&Message> = messages.collect();
+        for some in messages.chunks(CHUNK) {
+            let ids: Vec<Uuid> = some.iter().map(|message| message.id.as_uuid()).collect();
+            let dedupes: Vec<&str> =
+                some.iter().filter_map(|message| Some(message.dedupe.as_ref()?.as_str())).collect();
+            let params = [(&ids as _, Type::UUID_ARRAY), (&dedupes as _, Type::TEXT_ARRAY)];
+            for row in held.query(&self.sql.alive, &params).await? {
+                let id = MessageId::from_uuid(row.try_get(0)?);
+                known.alive(id, row.try_get(1)?, State::from_code(row.try_get(2)?)?);
+            }
+            for row in held.query(&self.sql.ended, &[(&ids, Type::UUID_ARRAY)]).await? {
+                known.ended(record(&row)?);
+            }
+        }
+        Ok(known)
+    }
+
+    /// Stores records as they stood elsewhere.
+    pub(crate) async fn restore(
+        self: &Arc<Self>,
+        records: Vec<MessageRecord>,
+        now: Timestamp,
+    ) -> Result<Vec<Enqueued>> {
+        let records: Vec<MessageRecord> =
+            records.into_iter().map(|record| record.moved(now)).collect();
+        let answers: Vec<Enqueued> = attempt!(self, |held| async {
+            held.begin().await?;
+            let known = self.known(held, records.iter().map(|record| &*record.message)).await?;
+            let (answers, kept) = crate::judge::judge_moved(&records, known);
+            self.put(held, &kept, now).await?;
+            held.commit().await?;
+            Ok(answers)
+        })?;
+        let stored = records.iter().zip(&answers);
+        let stored = stored
+            .filter(|(record, answer)| record.state.is_alive() && **answer == Enqueued::Stored);
+        for (record, _) in stored {
+            self.tell(Line::Queue(record.message.queue.clone()), micros_up(record.due_at));
+        }
+        Ok(answers)
+    }
+
+    /// Writes records into the tables their states belong to.
+    pub(crate) async fn put(
+        &self,
+        held: &Session,
+        records: &[&MessageRecord],
+        now: Timestamp,
+    ) -> Result<(), Failure> {
+        for some in records.chunks(CHUNK) {
+            for (sql, states) in [
+                (&self.sql.insert, &[State::Pending, State::Running][..]),
+                (&self.sql.bury, &[State::Dead]),
+                (&self.sql.keep_finished, &[State::Done, State::Cancelled]),
+            ] {
+                let here: Vec<&MessageRecord> =
+                    some.iter().copied().filter(|record| states.contains(&record.state)).collect();
+                if here.is_empty() {
+                    continue;
+                }
+                let (mut columns, mut standings) = (Messages::default(), Standings::default());
+                for record in &here {
+                    columns.push(&record.message, micros_up(record.due_at))?;
+                    standings.push(record);
+                    standings.ended.push(Micros(micros(record.ended_at.unwrap_or(now))));
+                    standings.codes.push(match record.state {
+                        State::Dead => record.dead.map(Code::code),
+                        state => Some(state.code()),
+                    });
+                }
+                let mut params = columns.params();
+                params.extend(standings.params());
+                if !states[0].is_alive() {
+                    params.push((&standings.codes, Type::INT2_ARRAY));
+                    params.push((&standings.ended, Type::TIMESTAMPTZ_ARRAY));
+                }
+                if held.execute(sql, &params).await? < here.len() as u64 {
+                    return Err(Failure::Raced);
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Between which ids a batch lies, and since when any of it can have ended.
+struct Range {
+    first: Uuid,
+    last: Uuid,
+    since: Micros,
+}
+
+impl Range {
+    fn of(entries: &[Entry]) -> Self {
+        let ids = || entries.iter().map(|entry| entry.message.id.as_uuid());
+        let first = ids().min().unwrap_or_default();
+        // Only an id of version 7 says when it was made.
+        let is_timed = ids().all(|id| id.get_version_num() == 7);
+        let made = i64::try_from(first.as_u128() >> 80).unwrap_or_default().saturating_mul(1_000);
+        let since = if is_timed { Micros(made.saturating_sub(ID_AHEAD_MAX)) } else { Micros::MIN };
+        Self { first, last: ids().max().unwrap_or_default(), since }
+    }
+
+    fn params(&self) -> [crate::value::Param<'_>; 3] {
+        [(&self.first, Type::UUID), (&self.last, Type::UUID), (&self.since, Type::TIMESTAMPTZ)]
+    }
+}
+
+fn dedupes_of(entries: &[Entry]) -> impl Iterator<Item = &str> {
+    entries.iter().filter_map(|entry| Some(entry.message.dedupe.as_ref()?.as_str()))
+}
+
+/// Whether no entry asks for more than to be stored, and none repeats another.
+fn is_new_in_itself(entries: &[Entry]) -> bool {
+    let mut ids = HashSet::with_capacity(entries.len());
+    let mut dedupes = HashSet::new();
+    entries.iter().all(|entry| is_plain(entry) && ids.insert(entry.message.id))
+        && dedupes_of(entries).all(|dedupe| dedupes.insert(dedupe))
+}

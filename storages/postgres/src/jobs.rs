@@ -1,0 +1,334 @@
+//! Jobs: declared, steered and fired by compare-and-set on their version.
+
+use std::collections::{BTreeSet, HashMap, HashSet};
+use std::sync::Arc;
+
+use punctual::Result;
+use punctual::jiff::Timestamp;
+use punctual::model::{JobName, JobPhase, JobRecord, Message, Steer};
+use punctual::storage::{Declared, DueJob, Entry, Fired, Firing, Line, Steered};
+use punctual_rows::instant::{micros, micros_up};
+use punctual_rows::job::{differs, read, written};
+use tokio_postgres::types::Type;
+use uuid::Uuid;
+
+use crate::columns::Executions;
+use crate::enqueue::CHUNK;
+use crate::failure::Failure;
+use crate::inner::{Inner, attempt};
+use crate::session::Session;
+use crate::value::Micros;
+
+impl Inner {
+    pub(crate) async fn declare(
+        self: &Arc<Self>,
+        record: &JobRecord,
+        seen: Option<u64>,
+        now: Timestamp,
+    ) -> Result<Declared> {
+        let (answer, waiting) = attempt!(self, |held| async {
+            let known = self.job_record(held, &record.job.name).await?;
+            let mut after = record.clone();
+            if let Some(known) = &known {
+                if !differs(known, record) {
+                    return Ok((Declared::Unchanged, HashSet::new()));
+                }
+                after.created_at = known.created_at;
+            }
+            if known.as_ref().map(|known| known.version) != seen {
+                return Ok((Declared::Raced, HashSet::new()));
+            }
+            after.updated_at = now;
+            after.version = seen.unwrap_or(0) + 1;
+            if !self.write_job(held, &after, seen).await? {
+                // Somebody was faster, perhaps with the very same; look again.
+                return Err(Failure::Raced);
+            }
+            let answer = if seen.is_some() { Declared::Changed } else { Declared::Created };
+            Ok((answer, self.resumed(held, known.as_ref(), &after).await?))
+        })?;
+        if matches!(answer, Declared::Created | Declared::Changed) {
+            self.tell_job(record);
+        }
+        self.tell_turns(waiting);
+        Ok(answer)
+    }
+
+    pub(crate) async fn steer(
+        self: &Arc<Self>,
+        name: &JobName,
+        steer: &Steer,
+        seen: u64,
+        now: Timestamp,
+    ) -> Result<Steered> {
+        let (answer, waiting) = attempt!(self, |held| async {
+            let Some(known) = self.job_record(held, name).await? else {
+                return Ok((Steered::Unknown, HashSet::new()));
+            };
+            if known.version != seen {
+                return Ok((Steered::Raced, HashSet::new()));
+            }
+            let after = known.steered(steer, now)?;
+            if !self.write_job(held, &after, Some(seen)).await? {
+                return Err(Failure::Raced);
+            }
+            let waiting = self.resumed(held, Some(&known), &after).await?;
+            Ok((Steered::Applied(Box::new(after)), waiting))
+        })?;
+        if let Steered::Applied(record) = &answer {
+            self.tell_job(record);
+        }
+        self.tell_turns(waiting);
+        Ok(answer)
+    }
+
+    pub(crate) async fn due_jobs(&self, limit: usize, now: Timestamp) -> Result<Vec<DueJob>> {
+        let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+        attempt!(self, |held| async {
+            let params: [crate::value::Param<'_>; 2] =
+                [(&Micros(micros(now)), Type::TIMESTAMPTZ), (&limit, Type::INT8)];
+            let rows = held.query(&self.sql.due_jobs, &params).await?;
+            let read = |row: &tokio_postgres::Row| -> Result<DueJob, Failure> {
+                let record = read(row.try_get(0)?, row.try_get(1)?)?;
+                let alive = u32::try_from(row.try_get::<_, i64>(2)?).unwrap_or(u32::MAX);
+                Ok(DueJob { record, alive })
+            };
+            rows.iter().map(read).collect()
+        })
+    }
+
+    pub(crate) async fn fire(
+        self: &Arc<Self>,
+        firings: &[Firing],
+        now: Timestamp,
+    ) -> Result<Vec<Fired>> {
+        if firings.is_empty() {
+            return Ok(Vec::new());
+        }
+        let (answers, news) = attempt!(self, |held, tries| async {
+            held.begin().await?;
+            let answer = self.fire_within(held, firings, now, tries).await?;
+            held.commit().await?;
+            Ok(answer)
+        })?;
+        let fired = || firings.iter().zip(&answers).filter(|(_, answer)| **answer == Fired::Fired);
+        self.tell_due(fired().flat_map(|(firing, _)| firing.messages.iter().map(|one| &**one)));
+        for (firing, _) in fired() {
+            self.tell_job(&firing.after);
+        }
+        self.tell_turns(news.waiting);
+        if news.asked {
+            self.tell(Line::Leases, Micros::MIN.0);
+        }
+        Ok(answers)
+    }
+
+    /// Fires inside a transaction: locks the jobs in the order of their names, judges each firing,
+    /// and writes what was judged.
+    async fn fire_within(
+        &self,
+        held: &Session,
+        firings: &[Firing],
+        now: Timestamp,
+        tries: u32,
+    ) -> Result<(Vec<Fired>, FireNews), Failure> {
+        let names: BTreeSet<&str> = firings.iter().map(|firing| firing.job.as_str()).collect();
+        let names: Vec<&str> = names.into_iter().collect();
+        let mut jobs = HashMap::new();
+        for row in held.query(&self.sql.jobs_lock, &[(&names, Type::TEXT_ARRAY)]).await? {
+            let version = u64::try_from(row.try_get::<_, i64>(1)?).unwrap_or_default();
+            jobs.insert(row.try_get::<_, String>(0)?, (version, row.try_get::<_, bool>(2)?));
+        }
+        let mut alive: HashMap<String, Vec<(Uuid, i16)>> = HashMap::new();
+        for row in held.query(&self.sql.jobs_alive, &[(&names, Type::TEXT_ARRAY)]).await? {
+            let one = (row.try_get(0)?, row.try_get(2)?);
+            alive.entry(row.try_get(1)?).or_default().push(one);
+        }
+        let mut news = FireNews::default();
+        let mut resumed = HashSet::new();
+        let mut answers = Vec::with_capacity(firings.len());
+        let mut applied: Vec<&Firing> = Vec::new();
+        for firing in firings {
+            let name = firing.job.as_str();
+            let job = jobs.get_mut(name).filter(|(version, _)| *version == firing.seen);
+            let Some((version, paused)) = job else {
+                answers.push(Fired::AlreadyMoved);
+                continue;
+            };
+            let count = u32::try_from(alive.get(name).map_or(0, Vec::len)).unwrap_or(u32::MAX);
+            if firing.alive_max.is_some_and(|most| count > most) {
+                answers.push(Fired::Overlapping(count));
+                continue;
+            }
+            *version += 1;
+            if std::mem::replace(paused, firing.after.paused.is_some()) && !*paused {
+                resumed.insert(name.to_owned());
+            }
+            if firing.cancel_alive {
+                let stopped = alive.remove(name).unwrap_or_default();
+                news.asked |= self.stop(held, &stopped, now).await?;
+            }
+            let fresh = firing.messages.iter().map(|message| (message.id.as_uuid(), 0));
+            alive.entry(name.to_owned()).or_default().extend(fresh);
+            applied.push(firing);
+            answers.push(Fired::Fired);
+        }
+        self.write_fired(held, &applied, tries).await?;
+        news.waiting = self.waiting(held, &resumed, true).await?;
+        Ok((answers, news))
+    }
+
+    async fn write_fired(
+        &self,
+        held: &Session,
+        applied: &[&Firing],
+        tries: u32,
+    ) -> Result<(), Failure> {
+        let entries: Vec<Entry> = applied
+            .iter()
+            .flat_map(|firing| &firing.messages)
+            .map(|message: &Arc<Message>| Entry { message: Arc::clone(message), replace: false })
+            .collect();
+        if !entries.is_empty() {
+            self.store(held, &entries, tries).await?;
+        }
+        let mut executions = Executions::default();
+        for (number, skipped) in applied.iter().flat_map(|firing| &firing.skipped).enumerate() {
+            executions.push(number, skipped);
+        }
+        if !executions.is_empty() {
+            held.execute(&self.sql.append, &executions.params()).await?;
+        }
+        let after: Vec<JobRecord> = applied
+            .iter()
+            .map(|firing| JobRecord { version: firing.seen + 1, ..(*firing.after).clone() })
+            .collect();
+        for some in after.chunks(CHUNK) {
+            self.move_jobs(held, some).await?;
+        }
+        Ok(())
+    }
+
+    async fn move_jobs(&self, held: &Session, records: &[JobRecord]) -> Result<(), Failure> {
+        let rows: Vec<JobRow<'_>> = records.iter().map(JobRow::of).collect::<Result<_, _>>()?;
+        let names: Vec<&str> = rows.iter().map(|row| row.name).collect();
+        let due: Vec<Option<Micros>> = rows.iter().map(|row| row.due_at).collect();
+        let paused: Vec<bool> = rows.iter().map(|row| row.paused).collect();
+        let versions: Vec<i64> = rows.iter().map(|row| row.version).collect();
+        let apps: Vec<&str> = rows.iter().map(|row| row.app).collect();
+        let phases: Vec<i16> = rows.iter().map(|row| row.phase).collect();
+        let texts: Vec<&str> = rows.iter().map(|row| row.record.as_str()).collect();
+        let params: [crate::value::Param<'_>; 7] = [
+            (&names, Type::TEXT_ARRAY),
+            (&due, Type::TIMESTAMPTZ_ARRAY),
+            (&paused, Type::BOOL_ARRAY),
+            (&versions, Type::INT8_ARRAY),
+            (&apps, Type::TEXT_ARRAY),
+            (&phases, Type::INT2_ARRAY),
+            (&texts, Type::TEXT_ARRAY),
+        ];
+        held.execute(&self.sql.jobs_move, &params).await.map(|_| ())
+    }
+
+    pub(crate) async fn job_record(
+        &self,
+        held: &Session,
+        name: &JobName,
+    ) -> Result<Option<JobRecord>, Failure> {
+        let names = [name.as_str()];
+        let rows = held.query(&self.sql.job_records, &[(&&names[..], Type::TEXT_ARRAY)]).await?;
+        let Some(row) = rows.first() else { return Ok(None) };
+        Ok(Some(read(row.try_get(0)?, row.try_get(1)?)?))
+    }
+
+    /// Writes a record over the version that was seen; answers whether it was still there.
+    async fn write_job(
+        &self,
+        held: &Session,
+        record: &JobRecord,
+        seen: Option<u64>,
+    ) -> Result<bool, Failure> {
+        let row = JobRow::of(record)?;
+        let table = format!("{}.job", self.schema.quoted);
+        let text = match seen {
+            None => format!(
+                "INSERT INTO {table} (name, due_at, paused, version, app, phase, record) \
+                 VALUES ($1, $2, $3, $4, $5, $6, $7::json) ON CONFLICT DO NOTHING"
+            ),
+            Some(_) => format!(
+                "UPDATE {table} SET due_at = $2, paused = $3, version = $4, app = $5, phase = $6, \
+                 record = $7::json WHERE name = $1 AND version = $4 - 1"
+            ),
+        };
+        let params: [crate::value::Param<'_>; 7] = [
+            (&row.name, Type::TEXT),
+            (&row.due_at, Type::TIMESTAMPTZ),
+            (&row.paused, Type::BOOL),
+            (&row.version, Type::INT8),
+            (&row.app, Type::TEXT),
+            (&row.phase, Type::INT2),
+            (&row.record, Type::TEXT),
+        ];
+        Ok(held.tell(&text, &params).await? == 1)
+    }
+
+    /// The queues of what may go on, when a pause has ended.
+    async fn resumed(
+        &self,
+        held: &Session,
+        before: Option<&JobRecord>,
+        after: &JobRecord,
+    ) -> Result<HashSet<String>, Failure> {
+        let ended = before.is_some_and(|before| before.paused.is_some()) && after.paused.is_none();
+        let names: HashSet<String> =
+            ended.then(|| after.job.name.as_str().to_owned()).into_iter().collect();
+        self.waiting(held, &names, true).await
+    }
+
+    fn tell_job(self: &Arc<Self>, record: &JobRecord) {
+        if let Some(due_at) = record.due_at() {
+            self.tell(Line::Jobs, micros_up(due_at));
+        }
+    }
+}
+
+/// What a firing has to tell.
+#[derive(Default)]
+struct FireNews {
+    waiting: HashSet<String>,
+    asked: bool,
+}
+
+/// A job's record as columns.
+struct JobRow<'a> {
+    name: &'a str,
+    due_at: Option<Micros>,
+    paused: bool,
+    version: i64,
+    app: &'a str,
+    phase: i16,
+    record: String,
+}
+
+impl<'a> JobRow<'a> {
+    fn of(record: &'a JobRecord) -> Result<Self, Failure> {
+        Ok(Self {
+            name: record.job.name.as_str(),
+            due_at: record.due_at().map(|at| Micros(micros_up(at))),
+            paused: record.paused.is_some(),
+            version: i64::try_from(record.version).unwrap_or(i64::MAX),
+            app: &record.app,
+            phase: phase_code(record.phase()),
+            record: written(record)?,
+        })
+    }
+}
+
+/// The number that stands for a phase.
+pub(crate) fn phase_code(phase: JobPhase) -> i16 {
+    match phase {
+        JobPhase::Active => 0,
+        JobPhase::Paused => 1,
+        JobPhase::Retired => 2,
+    }
+}

@@ -1,0 +1,180 @@
+//! The tables and their version: numbered files, applied in order under a lock, in one transaction, in
+//! a schema of our own. A schema that is up to date is only read, so a role without the right to create
+//! anything can use what somebody else made. A newer one is refused.
+
+use std::fmt::Write as _;
+
+use punctual::{Error, ErrorKind};
+use tokio_postgres::types::Type;
+
+use crate::failure::Failure;
+use crate::session::Session;
+
+/// Every migration, in order; the number is the version after it.
+const MIGRATIONS: [(i32, &str, &str); 1] =
+    [(1, "tables", include_str!("../migrations/0001_tables.sql"))];
+
+/// The version this crate works with.
+pub const SCHEMA_VERSION: i32 = 1;
+
+/// A schema's name: what people say, and what statements use.
+#[derive(Clone, Debug)]
+pub(crate) struct Schema {
+    pub(crate) name: String,
+    pub(crate) quoted: String,
+}
+
+impl Schema {
+    /// Checks a name; any that PostgreSQL could hold is fine, because it is always quoted.
+    pub(crate) fn new(name: &str) -> punctual::Result<Self> {
+        let refused = |why: &str| {
+            Err(Error::invalid(format!(
+                "the schema name {name:?} {why}; choose a short name such as \"punctual\""
+            )))
+        };
+        if name.is_empty() {
+            return refused("is empty");
+        }
+        if name.len() > 40 {
+            return refused("is longer than 40 bytes");
+        }
+        if name.chars().any(|c| c.is_control() || c == '"' || c == '\'' || c == '{' || c == '}') {
+            return refused("holds a quote, a brace or a control character");
+        }
+        if name.starts_with("pg_") || name == "information_schema" {
+            return refused("belongs to PostgreSQL itself");
+        }
+        Ok(Self { name: name.to_owned(), quoted: format!("\"{name}\"") })
+    }
+
+    fn text(&self, sql: &str) -> String {
+        sql.replace("{schema}", &self.quoted)
+    }
+}
+
+/// The SQL of every migration, for who wants to read or run it by hand.
+pub(crate) fn sql(schema: &Schema) -> String {
+    let mut text = format!(
+        "BEGIN;\nCREATE SCHEMA IF NOT EXISTS {0};\n{1};\n",
+        schema.quoted,
+        schema.text(TABLE)
+    );
+    for (version, name, sql) in MIGRATIONS {
+        text.push_str(&schema.text(sql));
+        let quoted = &schema.quoted;
+        let _ = writeln!(
+            text,
+            "
+INSERT INTO {quoted}.migration (version, name) VALUES ({version}, '{name}');"
+        );
+    }
+    text.push_str("COMMIT;\n");
+    text
+}
+
+const TABLE: &str = "CREATE TABLE IF NOT EXISTS {schema}.migration (\n    version    integer PRIMARY KEY,\n    name       text NOT NULL,\n    applied_at timestamptz NOT NULL DEFAULT now()\n)";
+
+/// Brings the schema up to date, or says why it cannot be used.
+pub(crate) async fn migrate(session: &mut Session, schema: &Schema) -> Result<(), Failure> {
+    let found = version(session, schema).await?;
+    if found == Some(SCHEMA_VERSION) {
+        return Ok(());
+    }
+    refuse_newer(schema, found)?;
+    session.begin().await?;
+    let key = format!("punctual migration of {}", schema.name);
+    let lock = "SELECT pg_advisory_xact_lock(hashtextextended($1, 0))";
+    session.ask(lock, &[(&key, Type::TEXT)]).await?;
+    let found = version(session, schema).await?;
+    refuse_newer(schema, found)?;
+    if !exists(session, schema).await? {
+        let create = format!("CREATE SCHEMA {}", schema.quoted);
+        session.client().batch_execute(&create).await.map_err(|error| denied(error, schema))?;
+    }
+    apply(session, schema, found).await?;
+    session.commit().await
+}
+
+async fn apply(session: &Session, schema: &Schema, found: Option<i32>) -> Result<(), Failure> {
+    let client = session.client();
+    let denied = |error| denied(error, schema);
+    if found.is_none() {
+        client.batch_execute(&schema.text(TABLE)).await.map_err(denied)?;
+    }
+    for (version, name, sql) in MIGRATIONS {
+        if found.is_some_and(|found| version <= found) {
+            continue;
+        }
+        client.batch_execute(&schema.text(sql)).await.map_err(denied)?;
+        let note =
+            format!("INSERT INTO {}.migration (version, name) VALUES ($1, $2)", schema.quoted);
+        session.tell(&note, &[(&version, Type::INT4), (&name, Type::TEXT)]).await?;
+    }
+    Ok(())
+}
+
+/// The version of the tables that are there.
+pub(crate) async fn version(session: &Session, schema: &Schema) -> Result<Option<i32>, Failure> {
+    let asked = format!("{}.migration", schema.quoted);
+    let there = session.ask("SELECT to_regclass($1) IS NOT NULL", &[(&asked, Type::TEXT)]).await?;
+    if !there.first().map(|row| row.try_get::<_, bool>(0)).transpose()?.unwrap_or(false) {
+        return Ok(None);
+    }
+    let query = format!("SELECT max(version) FROM {}.migration", schema.quoted);
+    let rows = session.ask(&query, &[]).await?;
+    Ok(rows.first().map(|row| row.try_get::<_, Option<i32>>(0)).transpose()?.flatten())
+}
+
+async fn exists(session: &Session, schema: &Schema) -> Result<bool, Failure> {
+    let query = "SELECT 1 FROM pg_catalog.pg_namespace WHERE nspname = $1";
+    Ok(!session.ask(query, &[(&schema.name, Type::TEXT)]).await?.is_empty())
+}
+
+fn refuse_newer(schema: &Schema, found: Option<i32>) -> punctual::Result<()> {
+    match found {
+        Some(found) if found > SCHEMA_VERSION => Err(Error::unsupported(format!(
+            "the schema {:?} has version {found} and this program knows version {SCHEMA_VERSION}; \
+             deploy the newer program, or give this one a schema of its own",
+            schema.name
+        ))),
+        _ => Ok(()),
+    }
+}
+
+fn denied(error: tokio_postgres::Error, schema: &Schema) -> Failure {
+    if error.code() != Some(&tokio_postgres::error::SqlState::INSUFFICIENT_PRIVILEGE) {
+        return Failure::Database(error);
+    }
+    Failure::Answer(
+        Error::new(
+            ErrorKind::Invalid,
+            format!(
+                "the role may not create the schema {:?} or its tables; grant it CREATE on the \
+                 database, or have somebody run what migration_sql() says",
+                schema.name
+            ),
+        )
+        .caused_by(error),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_that_could_break_out_or_belong_to_the_server_are_refused() {
+        for name in ["", "a\"b", "a'b", "{schema}", "pg_temp", "information_schema", "a\nb"] {
+            let error = Schema::new(name).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::Invalid, "{name}");
+        }
+        assert!(Schema::new(&"x".repeat(41)).is_err());
+        assert_eq!(Schema::new("Odd name, ü; --").unwrap().quoted, "\"Odd name, ü; --\"");
+    }
+
+    #[test]
+    fn versions_are_numbered_without_gaps_up_to_the_one_we_know() {
+        let versions: Vec<i32> = MIGRATIONS.iter().map(|(version, ..)| *version).collect();
+        assert_eq!(versions, (1..=SCHEMA_VERSION).collect::<Vec<_>>());
+    }
+}

@@ -1,0 +1,337 @@
+//! Settle: finished decisions and their executions in one step, each only by the current token.
+//! Decisions of one kind go in one statement; several kinds in one transaction.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use punctual::Result;
+use punctual::jiff::Timestamp;
+use punctual::model::{Queue, State};
+use punctual::policy::Verdict;
+use punctual::storage::{BrokerRecord, Line, Settled, Settlement};
+use punctual_rows::code::Code;
+use punctual_rows::instant::{micros, micros_up};
+use punctual_rows::message::column;
+use punctual_rows::without_nul;
+use tokio_postgres::Row;
+use tokio_postgres::types::Type;
+use uuid::Uuid;
+
+use crate::claim::token;
+use crate::columns::Executions;
+use crate::enqueue::CHUNK;
+use crate::failure::Failure;
+use crate::inner::{Inner, attempt};
+use crate::session::Session;
+use crate::value::{Micros, Param};
+
+/// What a batch of decisions has led to so far.
+struct Progress {
+    answers: Vec<Settled>,
+    /// Jobs of which a message no longer runs.
+    jobs: HashSet<String>,
+    /// What is due again, and when.
+    due: HashMap<String, i64>,
+}
+
+/// A settlement with its place in the batch.
+type Placed<'a> = (usize, &'a Settlement);
+
+impl Inner {
+    pub(crate) async fn settle(
+        self: &Arc<Self>,
+        settlements: &[Settlement],
+        now: Timestamp,
+    ) -> Result<Vec<Settled>> {
+        if settlements.is_empty() {
+            return Ok(Vec::new());
+        }
+        let rounds = rounds(settlements);
+        let is_one = rounds.len() == 1 && settlements.len() <= CHUNK && is_one_kind(settlements);
+        let (progress, waiting) = attempt!(self, |held| async {
+            let mut progress = Progress {
+                answers: vec![Settled::Lost; settlements.len()],
+                jobs: HashSet::new(),
+                due: HashMap::new(),
+            };
+            if !is_one {
+                held.begin().await?;
+            }
+            for round in &rounds {
+                self.settle_round(held, round, now, &mut progress).await?;
+            }
+            if !is_one {
+                held.commit().await?;
+            }
+            let waiting = self.waiting(held, &progress.jobs, false).await?;
+            Ok((progress, waiting))
+        })?;
+        for (queue, due_at) in progress.due {
+            self.tell(Line::Queue(Queue::from(queue)), due_at);
+        }
+        self.tell_turns(waiting);
+        Ok(progress.answers)
+    }
+
+    /// One statement for each kind of decision and each thousand.
+    async fn settle_round(
+        &self,
+        held: &Session,
+        round: &[Placed<'_>],
+        now: Timestamp,
+        progress: &mut Progress,
+    ) -> Result<(), Failure> {
+        for some in round.chunks(CHUNK) {
+            let of = |kind: Kind| -> Vec<Placed<'_>> {
+                some.iter().copied().filter(|(_, one)| Kind::of(&one.verdict) == kind).collect()
+            };
+            let (finished, again, dead) = (of(Kind::Finished), of(Kind::Again), of(Kind::Dead));
+            if !finished.is_empty() {
+                self.settle_finished(held, &finished, now, progress).await?;
+            }
+            if !again.is_empty() {
+                self.settle_again(held, &again, progress).await?;
+            }
+            if !dead.is_empty() {
+                self.settle_dead(held, &dead, now, progress).await?;
+            }
+        }
+        Ok(())
+    }
+
+    async fn settle_finished(
+        &self,
+        held: &Session,
+        batch: &[Placed<'_>],
+        now: Timestamp,
+        progress: &mut Progress,
+    ) -> Result<(), Failure> {
+        let fence = Fence::of(batch);
+        let states: Vec<i16> = batch
+            .iter()
+            .map(|(_, one)| match one.verdict {
+                Verdict::Cancelled => State::Cancelled.code(),
+                _ => State::Done.code(),
+            })
+            .collect();
+        let now = Micros(micros(now));
+        let executions = executions_of(batch);
+        let mut params = fence.params();
+        params.push((&states, Type::INT2_ARRAY));
+        params.push((&now, Type::TIMESTAMPTZ));
+        params.extend(executions.params());
+        for row in held.query(&self.sql.settle_finished, &params).await? {
+            progress.applied(batch, &row)?;
+        }
+        Ok(())
+    }
+
+    async fn settle_dead(
+        &self,
+        held: &Session,
+        batch: &[Placed<'_>],
+        now: Timestamp,
+        progress: &mut Progress,
+    ) -> Result<(), Failure> {
+        let fence = Fence::of(batch);
+        let (mut reasons, mut errors) = (Vec::new(), Vec::new());
+        for (_, one) in batch {
+            if let Verdict::Dead { reason, error } = &one.verdict {
+                reasons.push(reason.code());
+                errors.push(error.as_deref().map(without_nul));
+            }
+        }
+        let now = Micros(micros(now));
+        let executions = executions_of(batch);
+        let mut params = fence.params();
+        params.push((&reasons, Type::INT2_ARRAY));
+        params.push((&errors, Type::TEXT_ARRAY));
+        params.push((&now, Type::TIMESTAMPTZ));
+        params.extend(executions.params());
+        for row in held.query(&self.sql.settle_dead, &params).await? {
+            progress.applied(batch, &row)?;
+        }
+        Ok(())
+    }
+
+    async fn settle_again(
+        &self,
+        held: &Session,
+        batch: &[Placed<'_>],
+        progress: &mut Progress,
+    ) -> Result<(), Failure> {
+        let fence = Fence::of(batch);
+        let mut due = Vec::new();
+        let (mut attempts, mut all_crashes, mut all_snoozes) = (Vec::new(), Vec::new(), Vec::new());
+        let mut errors = Vec::new();
+        for (_, one) in batch {
+            if let Verdict::Again { due_at, attempt, crashes, snoozes, error, .. } = &one.verdict {
+                due.push(Micros(micros_up(*due_at)));
+                attempts.push(column(*attempt));
+                all_crashes.push(column(*crashes));
+                all_snoozes.push(column(*snoozes));
+                errors.push(error.as_deref().map(without_nul));
+            }
+        }
+        let executions = executions_of(batch);
+        let mut params = fence.params();
+        params.push((&due, Type::TIMESTAMPTZ_ARRAY));
+        params.push((&attempts, Type::INT4_ARRAY));
+        params.push((&all_crashes, Type::INT4_ARRAY));
+        params.push((&all_snoozes, Type::INT4_ARRAY));
+        params.push((&errors, Type::TEXT_ARRAY));
+        params.extend(executions.params());
+        for row in held.query(&self.sql.settle_again, &params).await? {
+            let index = Progress::index(&row, batch.len())?;
+            if row.try_get::<_, bool>(3)? {
+                progress.answers[batch[index].0] = Settled::CancelRequested;
+                continue;
+            }
+            progress.applied(batch, &row)?;
+            let queue: String = row.try_get(2)?;
+            let first = progress.due.entry(queue).or_insert(due[index].0);
+            *first = due[index].0.min(*first);
+        }
+        Ok(())
+    }
+
+    /// The queues in which something may have waited for jobs that no longer run.
+    pub(crate) async fn waiting(
+        &self,
+        held: &Session,
+        jobs: &HashSet<String>,
+        all: bool,
+    ) -> Result<HashSet<String>, Failure> {
+        if jobs.is_empty() {
+            return Ok(HashSet::new());
+        }
+        let jobs: Vec<&str> = jobs.iter().map(String::as_str).collect();
+        let params: [Param<'_>; 2] = [(&jobs, Type::TEXT_ARRAY), (&all, Type::BOOL)];
+        let rows = held.query(&self.sql.waiting_queues, &params).await?;
+        rows.iter().map(|row| Ok(row.try_get(0)?)).collect()
+    }
+
+    /// Somebody's turn may have come; since when they waited nobody knows.
+    pub(crate) fn tell_turns(self: &Arc<Self>, queues: HashSet<String>) {
+        for queue in queues {
+            self.tell(Line::Queue(Queue::from(queue)), Micros::MIN.0);
+        }
+    }
+
+    pub(crate) async fn record(&self, records: &[BrokerRecord], now: Timestamp) -> Result<()> {
+        if records.is_empty() {
+            return Ok(());
+        }
+        attempt!(self, |held| async {
+            held.begin().await?;
+            for some in records.chunks(CHUNK) {
+                let mut executions = Executions::default();
+                for (number, record) in some.iter().enumerate() {
+                    executions.push(number, &record.execution);
+                }
+                held.execute(&self.sql.append, &executions.params()).await?;
+            }
+            let letters = records.iter().filter_map(|record| record.dead.as_deref());
+            self.keep_letters(held, letters.collect(), now).await?;
+            held.commit().await
+        })
+    }
+}
+
+impl Progress {
+    fn index(row: &Row, length: usize) -> Result<usize, Failure> {
+        let number: i64 = row.try_get(0)?;
+        let index = usize::try_from(number - 1).ok().filter(|index| *index < length);
+        index.ok_or_else(|| {
+            Failure::Answer(punctual::Error::internal(
+                "a settlement was answered that was not asked",
+            ))
+        })
+    }
+
+    /// A row came back: its settlement took effect.
+    fn applied(&mut self, batch: &[Placed<'_>], row: &Row) -> Result<(), Failure> {
+        let index = Self::index(row, batch.len())?;
+        self.answers[batch[index].0] = Settled::Applied;
+        if let Some(job) = row.try_get::<_, Option<String>>(1)? {
+            self.jobs.insert(job);
+        }
+        Ok(())
+    }
+}
+
+/// The ids and tokens of a batch, which every statement begins with.
+struct Fence {
+    ids: Vec<Uuid>,
+    tokens: Vec<i64>,
+}
+
+impl Fence {
+    fn of(batch: &[Placed<'_>]) -> Self {
+        Self {
+            ids: batch.iter().map(|(_, one)| one.lease.message.as_uuid()).collect(),
+            tokens: batch.iter().map(|(_, one)| token(one.lease.token)).collect(),
+        }
+    }
+
+    fn params(&self) -> Vec<Param<'_>> {
+        vec![(&self.ids, Type::UUID_ARRAY), (&self.tokens, Type::INT8_ARRAY)]
+    }
+}
+
+/// Which statement a decision goes into.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Finished,
+    Again,
+    Dead,
+}
+
+impl Kind {
+    fn of(verdict: &Verdict) -> Self {
+        match verdict {
+            Verdict::Done | Verdict::Cancelled => Self::Finished,
+            Verdict::Again { .. } => Self::Again,
+            Verdict::Dead { .. } => Self::Dead,
+        }
+    }
+}
+
+fn is_one_kind(settlements: &[Settlement]) -> bool {
+    let mut kinds = settlements.iter().map(|one| Kind::of(&one.verdict));
+    let first = kinds.next();
+    kinds.all(|kind| Some(kind) == first)
+}
+
+/// Batches in which no message is there twice, each sorted by id so that nobody waits for each other
+/// in a ring. Nearly always one.
+fn rounds(settlements: &[Settlement]) -> Vec<Vec<Placed<'_>>> {
+    let mut rounds: Vec<(HashSet<Uuid>, Vec<Placed<'_>>)> = Vec::new();
+    for placed in settlements.iter().enumerate() {
+        let id = placed.1.lease.message.as_uuid();
+        // Not before one that came earlier: a later round than any that has it.
+        let after =
+            rounds.iter().rposition(|(ids, _)| ids.contains(&id)).map_or(0, |last| last + 1);
+        if after == rounds.len() {
+            rounds.push(Default::default());
+        }
+        rounds[after].0.insert(id);
+        rounds[after].1.push(placed);
+    }
+    let mut rounds: Vec<_> = rounds.into_iter().map(|(_, round)| round).collect();
+    for round in &mut rounds {
+        round.sort_unstable_by_key(|(_, one)| one.lease.message);
+    }
+    rounds
+}
+
+/// The executions of a batch, each with the number of its row, from 1.
+fn executions_of<'a>(batch: &[Placed<'a>]) -> Executions<'a> {
+    let mut executions = Executions::default();
+    for (index, (_, one)) in batch.iter().enumerate() {
+        if let Some(execution) = &one.execution {
+            executions.push(index + 1, execution);
+        }
+    }
+    executions
+}

@@ -1,0 +1,63 @@
+//! The statements by name, each in a file of its own, with the schema's name put in once.
+
+/// A statement: its place in the cache of a connection, and its text.
+#[derive(Debug)]
+pub(crate) struct Sql {
+    pub(crate) number: usize,
+    pub(crate) text: String,
+}
+
+macro_rules! statements {
+    ($($name:ident)*) => {
+        /// Every statement for one schema.
+        #[derive(Debug)]
+        pub(crate) struct Statements {
+            $(pub(crate) $name: Sql,)*
+        }
+
+        impl Statements {
+            pub(crate) fn new(schema: &str) -> Self {
+                let mut numbers = 0..;
+                let mut next = |text: &str| Sql {
+                    number: numbers.next().unwrap_or_default(),
+                    text: text.replace("{schema}", schema),
+                };
+                Self {
+                    $($name: next(include_str!(concat!("../sql/", stringify!($name), ".sql"))),)*
+                }
+            }
+        }
+    };
+}
+
+statements! {
+    alive
+    append
+    beat
+    bury
+    cancel_pending
+    claim
+    due_jobs
+    ended
+    extend
+    insert
+    job_records
+    jobs_alive
+    jobs_lock
+    jobs_move
+    keep_finished
+    known
+    next_due
+    prune_dead
+    prune_executions
+    prune_finished
+    prune_processes
+    reclaim
+    remove_alive
+    remove_ended
+    settle_again
+    settle_dead
+    settle_finished
+    store
+    waiting_queues
+}
