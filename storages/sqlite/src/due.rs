@@ -16,6 +16,9 @@ const LEVELS: &str =
 
 /// The earliest instant of each line.
 pub(crate) fn due(connection: &Connection, lines: &[Line]) -> Tried<Vec<Option<Timestamp>>> {
+    if lines.is_empty() {
+        return Ok(Vec::new());
+    }
     let queues = lines.iter().filter_map(|line| match line {
         Line::Queue(queue) => Some(queue.as_str()),
         Line::Jobs | Line::Leases => None,

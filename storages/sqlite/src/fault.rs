@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use punctual::{Error, ErrorKind};
 use rusqlite::ErrorCode;
-use rusqlite::ffi;
 
 /// What a statement, or what was done with its rows, failed by.
 #[derive(Debug)]
@@ -167,8 +166,7 @@ fn other(error: &rusqlite::Error, path: &Path) -> (ErrorKind, String) {
             | Sqlite::InvalidColumnType(..)
             | Sqlite::IntegralValueOutOfRange(..)
     );
-    let is_schema =
-        error.sqlite_error().is_some_and(|error| error.extended_code == ffi::SQLITE_ERROR);
+    let is_schema = error.to_string().contains("no such ");
     if is_reading || is_schema {
         let sentence = format!(
             "the tables of Punctual in {file} are not as they should be ({error}); check the file"

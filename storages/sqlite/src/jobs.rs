@@ -12,8 +12,8 @@ use rusqlite::{Connection, OptionalExtension as _, params};
 use crate::commands::cancel;
 use crate::effects::Effects;
 use crate::fault::Tried;
-use crate::row::append;
-use crate::work::{enqueue_one, turn_is_free};
+use crate::row::Appending;
+use crate::work::{Enqueueing, turn_is_free};
 
 const PUT: &str = "INSERT INTO punctual_job (name, due_at, paused, version, app, phase, record) \
      VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7) ON CONFLICT (name) DO UPDATE SET due_at = ?2, paused = ?3, \
@@ -110,13 +110,15 @@ fn fire_one(
             cancel(transaction, id, now, effects)?;
         }
     }
+    let mut enqueueing = Enqueueing::new(transaction, effects)?;
     for message in &firing.messages {
         // An occurrence that is alive already, after its job was moved back, is a duplicate.
-        let entry = Entry { message: message.clone(), replace: false };
-        enqueue_one(transaction, &entry, effects)?;
+        enqueueing.enqueue(&Entry { message: message.clone(), replace: false })?;
     }
+    drop(enqueueing);
+    let mut history = Appending::new(transaction)?;
     for execution in &firing.skipped {
-        append(transaction, execution)?;
+        history.append(execution)?;
     }
     let after = JobRecord { version: firing.seen + 1, ..(*firing.after).clone() };
     put(transaction, &after, Some(&known), effects)?;

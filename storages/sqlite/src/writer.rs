@@ -45,6 +45,7 @@ enum Order {
 pub(crate) struct Writer {
     orders: mpsc::Sender<Order>,
     commits: Arc<AtomicU64>,
+    activity: Arc<AtomicU64>,
 }
 
 impl Writer {
@@ -53,7 +54,8 @@ impl Writer {
         let (orders, waiting) = mpsc::channel(WAITING_MAX);
         let (opened, is_open) = oneshot::channel();
         let commits = Arc::new(AtomicU64::new(0));
-        let counted = Arc::clone(&commits);
+        let activity = Arc::new(AtomicU64::new(0));
+        let counted = (Arc::clone(&commits), Arc::clone(&activity));
         let thread = move || {
             let connection = match open_writer(&settings) {
                 Ok(connection) => connection,
@@ -63,13 +65,14 @@ impl Writer {
                 }
             };
             if opened.send(Ok(())).is_ok() {
-                Thread { connection: Some(connection), settings, bells, commits: counted, seen: 0 }
-                    .run(waiting);
+                let (commits, activity) = counted;
+                let connection = Some(connection);
+                Thread { connection, settings, bells, commits, activity, seen: 0 }.run(waiting);
             }
         };
         spawn("punctual-sqlite-writer", thread)?;
         is_open.await.map_err(|_| gone())??;
-        Ok(Self { orders, commits })
+        Ok(Self { orders, commits, activity })
     }
 
     /// Does a step in a transaction; answers once it is committed. `rows` is its size, roughly.
@@ -91,6 +94,11 @@ impl Writer {
     /// How many transactions were committed.
     pub(crate) fn commits(&self) -> u64 {
         self.commits.load(Ordering::Acquire)
+    }
+
+    /// Counted up when a transaction begins and when it has ended: odd in between.
+    pub(crate) fn activity(&self) -> u64 {
+        self.activity.load(Ordering::Acquire)
     }
 
     /// Finishes what waits, copies the journal into the file and closes it.
@@ -125,6 +133,7 @@ struct Thread {
     settings: Settings,
     bells: Arc<Bells>,
     commits: Arc<AtomicU64>,
+    activity: Arc<AtomicU64>,
     /// The number by which SQLite tells that another connection wrote.
     seen: i64,
 }
@@ -138,9 +147,11 @@ impl Thread {
                 waiting.close();
             }
             // A defect in a step must not end the storage: whoever waits is told, the rest goes on.
+            self.activity.fetch_add(1, Ordering::AcqRel);
             if catch_unwind(AssertUnwindSafe(|| self.batch(steps))).is_err() {
                 self.connection = None;
             }
+            self.activity.fetch_add(1, Ordering::AcqRel);
         }
         let closed = self.finish();
         for done in closing {

@@ -1,5 +1,7 @@
 //! The suite of all storages, on a file in a fresh folder for each case.
 
+#![allow(clippy::unwrap_used)] // a set-up that fails is a test that fails
+
 use std::process::ExitCode;
 use std::sync::Arc;
 

@@ -1,12 +1,13 @@
 //! An execution's row.
 
-use punctual::model::{Execution, JobName, Key};
+use punctual::model::{Execution, JobName, Key, MessageId, ProcessId};
+use punctual::uuid::Uuid;
 use punctual_rows::code::Code as _;
 use punctual_rows::execution::Ended;
 use punctual_rows::instant::{micros, micros_up};
 use punctual_rows::message::column;
 use punctual_rows::without_nul;
-use rusqlite::{Connection, Row, params};
+use rusqlite::{CachedStatement, Connection, Row, params};
 
 use super::{id_at, text_at};
 use crate::fault::Tried;
@@ -20,29 +21,39 @@ const INSERT: &str = "INSERT INTO punctual_execution (id, message, topic, queue,
      VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16) \
      ON CONFLICT DO NOTHING";
 
-/// Appends an execution; appended again, it is there once.
-pub(crate) fn append(transaction: &Connection, execution: &Execution) -> Tried<()> {
-    let message = execution.message.map(punctual::model::MessageId::as_uuid);
-    let process = execution.process.map(punctual::model::ProcessId::as_uuid);
-    transaction.prepare_cached(INSERT)?.execute(params![
-        execution.id.as_uuid().as_bytes(),
-        message.as_ref().map(|id| &id.as_bytes()[..]),
-        execution.topic.as_str(),
-        execution.queue.as_str(),
-        execution.key.as_ref().map(Key::as_str),
-        execution.job.as_ref().map(JobName::as_str),
-        execution.nominal.map(micros),
-        execution.source.code(),
-        column(execution.attempt),
-        execution.attempts_max.map(column),
-        process.as_ref().map(|id| &id.as_bytes()[..]),
-        micros_up(execution.due_at),
-        micros(execution.started_at),
-        micros(execution.ended_at),
-        execution.ending.code(),
-        execution.note.as_deref().map(without_nul),
-    ])?;
-    Ok(())
+/// Appends executions; one that is appended again is there once.
+pub(crate) struct Appending<'a> {
+    insert: CachedStatement<'a>,
+}
+
+impl<'a> Appending<'a> {
+    pub(crate) fn new(transaction: &'a Connection) -> Tried<Self> {
+        Ok(Self { insert: transaction.prepare_cached(INSERT)? })
+    }
+
+    pub(crate) fn append(&mut self, execution: &Execution) -> Tried<()> {
+        let message = execution.message.map(MessageId::as_uuid);
+        let process = execution.process.map(ProcessId::as_uuid);
+        self.insert.execute(params![
+            execution.id.as_uuid().as_bytes(),
+            message.as_ref().map(Uuid::as_bytes),
+            execution.topic.as_str(),
+            execution.queue.as_str(),
+            execution.key.as_ref().map(Key::as_str),
+            execution.job.as_ref().map(JobName::as_str),
+            execution.nominal.map(micros),
+            execution.source.code(),
+            column(execution.attempt),
+            execution.attempts_max.map(column),
+            process.as_ref().map(Uuid::as_bytes),
+            micros_up(execution.due_at),
+            micros(execution.started_at),
+            micros(execution.ended_at),
+            execution.ending.code(),
+            execution.note.as_deref().map(without_nul),
+        ])?;
+        Ok(())
+    }
 }
 
 /// The execution a row holds.

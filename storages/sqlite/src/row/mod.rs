@@ -3,7 +3,7 @@
 mod execution;
 mod message;
 
-pub(crate) use execution::{EXECUTION_COLUMNS, append, execution_of};
+pub(crate) use execution::{Appending, EXECUTION_COLUMNS, execution_of};
 pub(crate) use message::{FINISHED_COLUMNS, MESSAGE_COLUMNS, Table, claimed_of, record_of};
 
 use punctual::uuid::Uuid;

@@ -1,25 +1,26 @@
-//! Enqueue: one statement for a message that is new; only when it is not stored is asked why.
+//! Enqueue: one statement for a message that is new; only when it may not be is asked why.
 
 use punctual::Message;
-use punctual::jiff::Timestamp;
 use punctual::model::{Key, MessageId, Queue};
 use punctual::storage::{Enqueued, Entry};
+use punctual::uuid::Uuid;
 use punctual_rows::code::Code as _;
 use punctual_rows::instant::{instant, micros, micros_up};
 use punctual_rows::message::extra;
-use rusqlite::{Connection, OptionalExtension as _, params};
+use rusqlite::{CachedStatement, Connection, OptionalExtension as _, params};
 
 use crate::effects::Effects;
 use crate::fault::Tried;
 use crate::row::{FINISHED_COLUMNS, record_of};
 
-/// Stores a message unless its id is known or its deduplication key is alive.
+/// Stores a message unless it is alive or its deduplication key is.
 const INSERT: &str = "INSERT INTO punctual_message (id, queue, topic, priority, due_at, planned_at, \
      created_at, source, key, dedupe, exclusive, job, extra, body) \
-     SELECT ?1, ?2, ?3, ?4, ?5, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13 \
-     WHERE NOT EXISTS (SELECT 1 FROM punctual_finished WHERE id = ?1) \
-     AND NOT EXISTS (SELECT 1 FROM punctual_dead WHERE id = ?1) \
-     ON CONFLICT DO NOTHING";
+     VALUES (?1, ?2, ?3, ?4, ?5, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13) ON CONFLICT DO NOTHING";
+
+/// The newest id among the messages that have ended.
+const NEWEST_ENDED: &str =
+    "SELECT (SELECT max(id) FROM punctual_finished), (SELECT max(id) FROM punctual_dead)";
 
 /// Stores a batch in the order given.
 pub(crate) fn enqueue(
@@ -27,54 +28,90 @@ pub(crate) fn enqueue(
     entries: &[Entry],
     effects: &mut Effects,
 ) -> Tried<Vec<Enqueued>> {
-    entries.iter().map(|entry| enqueue_one(transaction, entry, effects)).collect()
+    let mut enqueueing = Enqueueing::new(transaction, effects)?;
+    entries.iter().map(|entry| enqueueing.enqueue(entry)).collect()
 }
 
-/// Stores one message, or says which one it is a duplicate of.
-pub(crate) fn enqueue_one(
-    transaction: &Connection,
-    entry: &Entry,
-    effects: &mut Effects,
-) -> Tried<Enqueued> {
-    let message = &*entry.message;
-    if insert(transaction, message, effects)? {
-        return Ok(Enqueued::Stored);
-    }
-    let Some(twin) = duplicate_of(transaction, message)? else {
-        remove_finished(transaction, message.id)?;
-        insert(transaction, message, effects)?;
-        return Ok(Enqueued::Stored);
-    };
-    if entry.replace && twin != message.id && remove_pending(transaction, twin, effects)? {
-        remove_finished(transaction, message.id)?;
-        insert(transaction, message, effects)?;
-        return Ok(Enqueued::Replaced(twin));
-    }
-    Ok(Enqueued::Duplicate(twin))
+/// What many entries share.
+pub(crate) struct Enqueueing<'a> {
+    transaction: &'a Connection,
+    insert: CachedStatement<'a>,
+    /// Ids grow with time, so most new ones are beyond this and need not be looked up there.
+    newest_ended: Option<MessageId>,
+    effects: &'a mut Effects,
 }
 
-fn insert(transaction: &Connection, message: &Message, effects: &mut Effects) -> Tried<bool> {
-    let due_at = micros_up(message.due_at);
-    let job = message.occurrence.as_ref().map(|occurrence| occurrence.job.as_str());
-    let stored = transaction.prepare_cached(INSERT)?.execute(params![
-        message.id.as_uuid().as_bytes(),
-        message.queue.as_str(),
-        message.topic.as_str(),
-        message.priority.level(),
-        due_at,
-        micros(message.created_at),
-        message.source.code(),
-        message.key.as_ref().map(Key::as_str),
-        message.dedupe.as_ref().map(Key::as_str),
-        message.exclusive,
-        job,
-        extra(message)?,
-        &message.body.bytes[..],
-    ])?;
-    if stored == 1 {
-        effects.is_due(&message.queue, due_at);
+impl<'a> Enqueueing<'a> {
+    pub(crate) fn new(transaction: &'a Connection, effects: &'a mut Effects) -> Tried<Self> {
+        Ok(Self {
+            transaction,
+            insert: transaction.prepare_cached(INSERT)?,
+            newest_ended: newest_ended(transaction)?,
+            effects,
+        })
     }
-    Ok(stored == 1)
+
+    /// Stores one message, or says which one it is a duplicate of.
+    pub(crate) fn enqueue(&mut self, entry: &Entry) -> Tried<Enqueued> {
+        let message = &*entry.message;
+        let is_new = self.newest_ended.is_none_or(|newest| message.id > newest);
+        let has_ended = !is_new && has_ended(self.transaction, message.id)?;
+        if !has_ended && self.insert(message)? {
+            return Ok(Enqueued::Stored);
+        }
+        let Some(twin) = duplicate_of(self.transaction, message)? else {
+            remove_finished(self.transaction, message.id)?;
+            self.insert(message)?;
+            return Ok(Enqueued::Stored);
+        };
+        let replaces = entry.replace && twin != message.id;
+        if replaces && remove_pending(self.transaction, twin, self.effects)? {
+            remove_finished(self.transaction, message.id)?;
+            self.insert(message)?;
+            return Ok(Enqueued::Replaced(twin));
+        }
+        Ok(Enqueued::Duplicate(twin))
+    }
+
+    fn insert(&mut self, message: &Message) -> Tried<bool> {
+        let due_at = micros_up(message.due_at);
+        let job = message.occurrence.as_ref().map(|occurrence| occurrence.job.as_str());
+        let stored = self.insert.execute(params![
+            message.id.as_uuid().as_bytes(),
+            message.queue.as_str(),
+            message.topic.as_str(),
+            message.priority.level(),
+            due_at,
+            micros(message.created_at),
+            message.source.code(),
+            message.key.as_ref().map(Key::as_str),
+            message.dedupe.as_ref().map(Key::as_str),
+            message.exclusive,
+            job,
+            extra(message)?,
+            &message.body.bytes[..],
+        ])?;
+        if stored == 1 {
+            self.effects.is_due(&message.queue, due_at);
+        }
+        Ok(stored == 1)
+    }
+}
+
+fn newest_ended(transaction: &Connection) -> Tried<Option<MessageId>> {
+    let mut statement = transaction.prepare_cached(NEWEST_ENDED)?;
+    let newest = statement.query_row([], |row| {
+        Ok(row.get::<_, Option<[u8; 16]>>(0)?.max(row.get::<_, Option<[u8; 16]>>(1)?))
+    })?;
+    Ok(newest.map(|id| MessageId::from_uuid(Uuid::from_bytes(id))))
+}
+
+/// Whether a message is finished or dead.
+fn has_ended(transaction: &Connection, id: MessageId) -> Tried<bool> {
+    let sql = "SELECT EXISTS (SELECT 1 FROM punctual_finished WHERE id = ?1) \
+               OR EXISTS (SELECT 1 FROM punctual_dead WHERE id = ?1)";
+    let mut statement = transaction.prepare_cached(sql)?;
+    Ok(statement.query_row([id.as_uuid().as_bytes()], |row| row.get(0))?)
 }
 
 /// The message that makes this one a duplicate: itself, or an alive one with its key. A done or
@@ -83,7 +120,7 @@ fn duplicate_of(transaction: &Connection, message: &Message) -> Tried<Option<Mes
     if is_kept(transaction, message.id)? {
         return Ok(Some(message.id));
     }
-    let sql = const_format(FINISHED_COLUMNS);
+    let sql = format!("SELECT {FINISHED_COLUMNS} FROM punctual_finished WHERE id = ?1");
     let mut statement = transaction.prepare_cached(&sql)?;
     let mut rows = statement.query([message.id.as_uuid().as_bytes()])?;
     if let Some(row) = rows.next()? {
@@ -93,10 +130,6 @@ fn duplicate_of(transaction: &Connection, message: &Message) -> Tried<Option<Mes
         }
     }
     twin(transaction, message.dedupe.as_ref())
-}
-
-fn const_format(columns: &str) -> String {
-    format!("SELECT {columns} FROM punctual_finished WHERE id = ?1")
 }
 
 /// Whether a message is alive or dead.
@@ -114,20 +147,16 @@ pub(crate) fn twin(transaction: &Connection, dedupe: Option<&Key>) -> Tried<Opti
     let mut statement = transaction.prepare_cached(sql)?;
     let found: Option<[u8; 16]> =
         statement.query_row([dedupe.as_str()], |row| row.get(0)).optional()?;
-    Ok(found.map(|bytes| MessageId::from_uuid(punctual::uuid::Uuid::from_bytes(bytes))))
+    Ok(found.map(|bytes| MessageId::from_uuid(Uuid::from_bytes(bytes))))
 }
 
 /// The message as it would read back: instants are kept to the microsecond.
 fn as_stored(message: &Message) -> Tried<Message> {
     Ok(Message {
         due_at: instant(micros_up(message.due_at))?,
-        created_at: down(message.created_at)?,
+        created_at: instant(micros(message.created_at))?,
         ..message.clone()
     })
-}
-
-fn down(at: Timestamp) -> Tried<Timestamp> {
-    Ok(instant(micros(at))?)
 }
 
 pub(super) fn remove_finished(transaction: &Connection, id: MessageId) -> Tried<()> {

@@ -10,7 +10,7 @@ mod restore;
 mod settle;
 
 pub(crate) use claim::{NOT_WAITING, claim, next_tokens};
-pub(crate) use enqueue::{enqueue, enqueue_one, twin};
+pub(crate) use enqueue::{Enqueueing, enqueue, twin};
 pub(crate) use extend::extend;
 pub(crate) use record::record;
 pub(crate) use restore::restore;

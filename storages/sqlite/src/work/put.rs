@@ -1,5 +1,4 @@
-//! A whole record into the table its state belongs to: for dead letters from a broker, and for records
-//! that come from another storage.
+//! A whole row into the table its state belongs to: from a record, or from the hot table as it was read.
 
 use punctual::jiff::Timestamp;
 use punctual::model::{DeadReason, Key, MessageRecord, State};
@@ -7,17 +6,26 @@ use punctual_rows::code::Code as _;
 use punctual_rows::instant::{micros, micros_up};
 use punctual_rows::message::{column, extra};
 use punctual_rows::without_nul;
-use rusqlite::{Connection, ToSql, params};
+use rusqlite::types::{ToSqlOutput, ValueRef};
+use rusqlite::{Connection, Row, Statement, ToSql, params};
 
 use crate::fault::Tried;
+
+/// The columns that all three tables have, in the order they are written.
+macro_rules! common {
+    () => {
+        "id, queue, topic, priority, due_at, planned_at, created_at, source, key, dedupe, exclusive, \
+         job, attempt, crashes, snoozes, error, extra, body"
+    };
+}
 
 macro_rules! insert {
     ($table:literal, $ending:literal, $values:literal) => {
         concat!(
             "INSERT INTO ",
             $table,
-            " (id, queue, topic, priority, due_at, planned_at, created_at, source, key, dedupe, ",
-            "exclusive, job, attempt, crashes, snoozes, error, extra, body",
+            " (",
+            common!(),
             $ending,
             ") VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18",
             $values,
@@ -27,11 +35,44 @@ macro_rules! insert {
 }
 
 const PENDING: &str = insert!("punctual_message", "", "");
-const DEAD: &str = insert!("punctual_dead", ", ended_at, reason", ", ?19, ?20");
-const FINISHED: &str = insert!("punctual_finished", ", ended_at, state", ", ?19, ?20");
+pub(super) const DEAD: &str = insert!("punctual_dead", ", ended_at, reason", ", ?19, ?20");
+pub(super) const FINISHED: &str = insert!("punctual_finished", ", ended_at, state", ", ?19, ?20");
+
+/// Takes a running message out of the hot table, if its token is the current one.
+pub(super) const TAKE_FENCED: &str = concat!(
+    "DELETE FROM punctual_message WHERE id = ?1 AND token = ?2 AND state = 1 RETURNING ",
+    common!()
+);
+/// Takes a message out of the hot table, whoever has it.
+pub(super) const TAKE: &str =
+    concat!("DELETE FROM punctual_message WHERE id = ?1 RETURNING ", common!());
+
+const COMMON: usize = 18;
+pub(super) const JOB: usize = 11;
+const ERROR: usize = 15;
+
+/// Writes a row that was taken out of the hot table into another one, through no copy of ours.
+pub(super) fn put_row(
+    insert: &mut Statement<'_>,
+    row: &Row<'_>,
+    (ended_at, code): (i64, i16),
+    error: Option<&str>,
+) -> Tried<()> {
+    for column in 0..COMMON {
+        let value = match (column, error) {
+            (ERROR, Some(error)) => ValueRef::Text(error.as_bytes()),
+            _ => row.get_ref(column)?,
+        };
+        insert.raw_bind_parameter(column + 1, ToSqlOutput::Borrowed(value))?;
+    }
+    insert.raw_bind_parameter(COMMON + 1, ended_at)?;
+    insert.raw_bind_parameter(COMMON + 2, code)?;
+    insert.raw_execute()?;
+    Ok(())
+}
 
 /// Stores a record that no table has. One that is alive is pending: nobody here runs it.
-pub(crate) fn put(transaction: &Connection, record: &MessageRecord, now: Timestamp) -> Tried<()> {
+pub(super) fn put(transaction: &Connection, record: &MessageRecord, now: Timestamp) -> Tried<()> {
     let message = &*record.message;
     let extra = extra(message)?;
     let id = message.id.as_uuid();

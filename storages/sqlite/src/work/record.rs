@@ -7,7 +7,7 @@ use rusqlite::Connection;
 
 use super::put::put;
 use crate::fault::Tried;
-use crate::row::append;
+use crate::row::Appending;
 
 /// Appends executions and keeps dead letters.
 pub(crate) fn record(
@@ -15,8 +15,9 @@ pub(crate) fn record(
     records: &[BrokerRecord],
     now: Timestamp,
 ) -> Tried<()> {
+    let mut history = Appending::new(transaction)?;
     for record in records {
-        append(transaction, &record.execution)?;
+        history.append(&record.execution)?;
         if let Some(letter) = &record.dead {
             keep_letter(transaction, letter, now)?;
         }

@@ -1,0 +1,136 @@
+//! Many callers share one commit, and each is answered for itself.
+
+use std::sync::Arc;
+
+use punctual::jiff::Timestamp;
+use punctual::model::{JobName, JobRecord, Origin, Overrides, Steer};
+use punctual::storage::{Enqueued, Entry, Steered};
+use punctual::{ErrorKind, Inspect as _, Job, Schedule, Storage as _};
+
+use crate::fixture::{Fixture, at, claim, offer, rows_of, settled_down};
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn callers_that_come_at_once_share_commits() {
+    let f = Arc::new(Fixture::new());
+    let storage = Arc::new(f.open().await);
+    let lock = f.lock();
+    let tasks: Vec<_> = (0..500)
+        .map(|_| {
+            let (f, storage) = (Arc::clone(&f), Arc::clone(&storage));
+            tokio::spawn(async move { offer(&storage, f.message()).await })
+        })
+        .collect();
+    settled_down().await;
+    drop(lock);
+    for task in tasks {
+        assert_eq!(task.await.unwrap(), Enqueued::Stored);
+    }
+    assert_eq!(rows_of(&f.somebody_else(), "punctual_message"), 500);
+    assert!(storage.commits() <= 5, "{} commits for 500 calls", storage.commits());
+}
+
+// spec: reliability, no acknowledgement before the commit
+#[tokio::test]
+async fn a_call_is_answered_when_others_can_see_what_it_did() {
+    let f = Fixture::new();
+    let storage = f.open().await;
+    let other = f.somebody_else();
+    for count in 1..50 {
+        offer(&storage, f.message()).await;
+        assert_eq!(rows_of(&other, "punctual_message"), count);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_caller_that_stops_waiting_disturbs_nobody_and_takes_no_message_along() {
+    let f = Fixture::new();
+    let storage = Arc::new(f.open().await);
+    let id = f.message();
+    offer(&storage, id.clone()).await;
+    let lock = f.lock();
+    let (owner, stays) = (f.process(), Arc::clone(&storage));
+    // The first call is begun, and waits for the lock; those after it wait in line.
+    let first = tokio::spawn(async move { claim(&stays, owner, 0).await });
+    settled_down().await;
+    let (owner, gone) = (f.process(), Arc::clone(&storage));
+    let given_up = tokio::spawn(async move { claim(&gone, owner, 9).await });
+    settled_down().await;
+    given_up.abort();
+    assert!(given_up.await.unwrap_err().is_cancelled());
+    drop(lock);
+    assert_eq!(first.await.unwrap(), []);
+    let claimed = claim(&storage, f.process(), 9).await;
+    assert_eq!(claimed.len(), 1, "nobody has the message, so the next one gets it");
+    assert_eq!((claimed[0].message.id, claimed[0].attempt), (id.id, 1));
+}
+
+fn job(name: &str) -> JobRecord {
+    let job = Job::new(name, Schedule::cron("0 2 * * *", "UTC").unwrap()).unwrap();
+    JobRecord {
+        declared: job.clone(),
+        configured: None,
+        overrides: Overrides::default(),
+        job,
+        origin: Origin::Declared,
+        app: "tests".to_owned(),
+        release: 1,
+        cursor: Some(at(60)),
+        last_nominal: None,
+        runs: 0,
+        paused: None,
+        retired: None,
+        created_at: Timestamp::UNIX_EPOCH,
+        updated_at: Timestamp::UNIX_EPOCH,
+        version: 0,
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_call_that_fails_takes_no_other_of_its_batch_with_it() {
+    let f = Arc::new(Fixture::new());
+    let storage = Arc::new(f.open().await);
+    storage.declare(job("report"), None, at(0)).await.unwrap();
+    let lock = f.lock();
+    let before = storage.commits();
+    let spawn_offer = || {
+        let (f, storage) = (Arc::clone(&f), Arc::clone(&storage));
+        tokio::spawn(async move { offer(&storage, f.message()).await })
+    };
+    let first = spawn_offer();
+    settled_down().await;
+    let earlier: Vec<_> = (0..5).map(|_| spawn_offer()).collect();
+    let steering = Arc::clone(&storage);
+    let failing = tokio::spawn(async move {
+        // A job cannot be renamed; that is only found out inside the transaction.
+        let other = Job::new("other", Schedule::cron("0 2 * * *", "UTC").unwrap()).unwrap();
+        let steer =
+            Steer::Override { overrides: Box::default(), job: Box::new(other), cursor: None };
+        steering.steer(&JobName::new("report").unwrap(), steer, 1, at(0)).await
+    });
+    let later: Vec<_> = (0..5).map(|_| spawn_offer()).collect();
+    settled_down().await;
+    drop(lock);
+    assert_eq!(first.await.unwrap(), Enqueued::Stored);
+    for task in earlier.into_iter().chain(later) {
+        assert_eq!(task.await.unwrap(), Enqueued::Stored);
+    }
+    let error = failing.await.unwrap().unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Invalid, "{error}");
+    assert_eq!(storage.commits() - before, 2, "the eleven that waited shared one");
+    assert_eq!(rows_of(&f.somebody_else(), "punctual_message"), 11);
+    let kept = storage.job(&JobName::new("report").unwrap()).await.unwrap().unwrap();
+    assert_eq!((kept.version, kept.job.name.as_str()), (1, "report"));
+    let pause = Steer::Pause { by: String::new(), reason: String::new(), until: None };
+    let steered = storage.steer(&JobName::new("report").unwrap(), pause, 1, at(0)).await.unwrap();
+    assert!(matches!(steered, Steered::Applied(_)), "and the storage goes on");
+}
+
+#[tokio::test]
+async fn a_batch_is_stored_as_a_whole_in_one_commit() {
+    let f = Fixture::new();
+    let storage = f.open().await;
+    let before = storage.commits();
+    let entries: Vec<Entry> = f.entries(1_000);
+    assert_eq!(storage.enqueue(entries, at(0)).await.unwrap(), vec![Enqueued::Stored; 1_000]);
+    assert_eq!(storage.commits() - before, 1);
+}

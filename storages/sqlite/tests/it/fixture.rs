@@ -1,0 +1,152 @@
+//! A folder with a file in it, and messages to put there.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use punctual::clock::add;
+use punctual::jiff::Timestamp;
+use punctual::model::{
+    Body, Ending, Execution, ExecutionId, Headers, IdSource as _, Ids, MessageId, Priority,
+    ProcessId, Queue, Source, Topic, Trail,
+};
+use punctual::policy::Verdict;
+use punctual::storage::{Claim, Claimed, Enqueued, Entry, Settled, Settlement};
+use punctual::{Clock as _, Message, Storage as _, SystemClock};
+use punctual_sqlite::{Builder, SqliteStorage};
+use rusqlite::Connection;
+
+pub(crate) fn at(second: i64) -> Timestamp {
+    Timestamp::from_second(second).unwrap()
+}
+
+pub(crate) struct Fixture {
+    pub(crate) folder: tempfile::TempDir,
+    ids: Ids,
+}
+
+impl Fixture {
+    pub(crate) fn new() -> Self {
+        Self { folder: tempfile::tempdir().unwrap(), ids: Ids::seeded(7) }
+    }
+
+    pub(crate) fn path(&self) -> PathBuf {
+        self.folder.path().join("punctual.db")
+    }
+
+    pub(crate) fn builder(&self) -> Builder {
+        SqliteStorage::builder(self.path()).busy_patience(Duration::from_secs(20))
+    }
+
+    pub(crate) async fn open(&self) -> SqliteStorage {
+        self.builder().open().await.unwrap()
+    }
+
+    /// Somebody else's connection to the same file.
+    pub(crate) fn somebody_else(&self) -> Connection {
+        Connection::open(self.path()).unwrap()
+    }
+
+    pub(crate) fn message(&self) -> Message {
+        self.due(at(0))
+    }
+
+    pub(crate) fn due(&self, due_at: Timestamp) -> Message {
+        Message {
+            id: MessageId::from_uuid(self.ids.next(at(1_000))),
+            topic: Topic::new("mail").unwrap(),
+            queue: Queue::default(),
+            priority: Priority::NORMAL,
+            due_at,
+            created_at: at(0),
+            source: Source::Published,
+            key: None,
+            dedupe: None,
+            exclusive: false,
+            body: Body::raw(vec![b'x'; 100], "application/json"),
+            headers: Headers::new(),
+            trail: Trail::default(),
+            occurrence: None,
+            terms: None,
+        }
+    }
+
+    pub(crate) fn entries(&self, count: usize) -> Vec<Entry> {
+        (0..count).map(|_| Entry::from(self.message())).collect()
+    }
+
+    pub(crate) fn process(&self) -> ProcessId {
+        ProcessId::from_uuid(self.ids.next(at(1_000)))
+    }
+
+    pub(crate) fn settlement(&self, claimed: &Claimed, verdict: Verdict) -> Settlement {
+        let message = &claimed.message;
+        let execution = Execution {
+            id: ExecutionId::from_uuid(self.ids.next(at(1_000))),
+            message: Some(message.id),
+            topic: message.topic.clone(),
+            queue: message.queue.clone(),
+            key: message.key.clone(),
+            job: None,
+            nominal: None,
+            source: message.source,
+            attempt: claimed.attempt,
+            attempts_max: Some(3),
+            process: Some(claimed.lease.owner),
+            due_at: claimed.due_at,
+            started_at: at(1),
+            ended_at: at(2),
+            ending: Ending::Succeeded,
+            note: None,
+        };
+        Settlement { lease: claimed.lease_ref(), verdict, execution: Some(Arc::new(execution)) }
+    }
+}
+
+pub(crate) async fn offer(storage: &SqliteStorage, message: Message) -> Enqueued {
+    storage.enqueue(vec![Entry::from(message)], at(0)).await.unwrap()[0]
+}
+
+pub(crate) async fn claim(storage: &SqliteStorage, owner: ProcessId, limit: usize) -> Vec<Claimed> {
+    let claim = Claim { queue: Queue::default(), owner, limit, until: at(60) };
+    storage.claim(claim, at(10)).await.unwrap()
+}
+
+pub(crate) async fn settle(storage: &SqliteStorage, settlements: Vec<Settlement>) -> Vec<Settled> {
+    storage.settle(settlements, at(11)).await.unwrap()
+}
+
+/// How long some work took, in seconds.
+pub(crate) fn took(since: Timestamp) -> f64 {
+    SystemClock.now().duration_since(since).as_secs_f64()
+}
+
+/// How many rows a table has, as somebody else sees it.
+pub(crate) fn rows_of(connection: &Connection, table: &str) -> usize {
+    let sql = format!("SELECT count(*) FROM {table}");
+    let count: i64 = connection.query_row(&sql, [], |row| row.get(0)).unwrap();
+    usize::try_from(count).unwrap()
+}
+
+/// Lets everything that was begun go as far as it can without the lock.
+pub(crate) async fn settled_down() {
+    SystemClock.sleep_until(add(SystemClock.now(), Duration::from_millis(150))).await;
+}
+
+/// Somebody else's write lock, until it is dropped.
+pub(crate) struct Lock(Connection);
+
+impl Drop for Lock {
+    fn drop(&mut self) {
+        self.0.execute_batch("ROLLBACK").unwrap();
+    }
+}
+
+impl Fixture {
+    /// Another process begins to write and does not finish.
+    pub(crate) fn lock(&self) -> Lock {
+        let connection = self.somebody_else();
+        connection.execute_batch("BEGIN IMMEDIATE").unwrap();
+        Lock(connection)
+    }
+}

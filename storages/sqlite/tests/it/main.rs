@@ -1,0 +1,12 @@
+//! What the suite of all storages cannot know: the file, its neighbours, and commits that are shared.
+
+#![allow(clippy::unwrap_used, clippy::expect_used)] // a set-up that fails is a test that fails
+
+mod commits;
+mod content;
+mod file;
+mod fixture;
+mod full;
+mod measure;
+mod neighbours;
+mod read_only;

@@ -1,0 +1,65 @@
+//! Files and folders this user may not write to. The rights of a file mean nothing to the superuser,
+//! so its tests run once more as a user who has none.
+
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::process::CommandExt as _;
+use std::path::Path;
+use std::process::Command;
+
+use punctual::ErrorKind;
+use punctual_sqlite::SqliteStorage;
+
+use crate::fixture::Fixture;
+
+const NOBODY: u32 = 65_534;
+const PATH: &str = "PUNCTUAL_TEST_READ_ONLY";
+
+fn allow(path: &Path, mode: u32) {
+    fs::set_permissions(path, Permissions::from_mode(mode)).unwrap();
+}
+
+/// Whether the rights of files mean nothing to us.
+fn is_superuser(path: &Path) -> bool {
+    fs::OpenOptions::new().append(true).open(path).is_ok()
+}
+
+#[tokio::test]
+async fn a_file_in_a_folder_without_rights_is_refused_with_what_to_do() {
+    let f = Fixture::new();
+    f.open().await.close().await.unwrap();
+    allow(&f.path(), 0o444);
+    allow(f.folder.path(), 0o555);
+    if is_superuser(&f.path()) {
+        let program = f.folder.path().join("tests");
+        fs::copy(std::env::current_exe().unwrap(), &program).unwrap();
+        allow(&program, 0o755);
+        let run = Command::new(&program)
+            .args(["--ignored", "--exact", "read_only::as_nobody"])
+            .env(PATH, f.path())
+            .uid(NOBODY)
+            .output()
+            .unwrap();
+        let said = String::from_utf8_lossy(&run.stdout);
+        assert!(run.status.success() && said.contains("1 passed"), "{said}");
+    } else {
+        check(&f.path()).await;
+    }
+    allow(f.folder.path(), 0o755);
+}
+
+#[tokio::test]
+#[ignore = "run by the test above, as another user"]
+async fn as_nobody() {
+    let path = std::env::var(PATH).expect("the test above says where the file is");
+    check(Path::new(&path)).await;
+}
+
+async fn check(path: &Path) {
+    let error = SqliteStorage::open(path).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Unavailable, "{error}");
+    assert!(error.to_string().contains("writable"), "{error}");
+    let error = SqliteStorage::open(path.with_file_name("new.db")).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Unavailable, "{error}");
+    assert!(error.to_string().contains("create files in its folder"), "{error}");
+}
