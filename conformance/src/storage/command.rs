@@ -33,7 +33,8 @@ async fn running(f: &Fixture) -> MessageId {
 pub async fn a_pending_message_is_cancelled_at_once_and_never_delivered(f: Fixture) {
     let id = f.enqueue(f.due(at(10))).await;
     assert_eq!(f.command(Command::Cancel(id)).await, Commanded::Applied(1));
-    assert_eq!(f.state(id).await, Some(State::Cancelled));
+    let record = f.record(id).await;
+    assert_eq!((record.state, record.ended_at), (State::Cancelled, Some(at(1))));
     assert_eq!(f.claim(f.process(), 9, at(100)).await, []);
     assert_eq!(f.command(Command::Cancel(id)).await, Commanded::Refused(State::Cancelled));
 }

@@ -3,7 +3,8 @@
 use punctual::ErrorKind;
 use punctual::inspect::{Bucket, Counts, ExecutionFilter, MessageFilter, Page};
 use punctual::model::{
-    DeadReason, Ending, Execution, JobName, Message, MessageId, Queue, SkipReason, State, Topic,
+    DeadReason, Ending, Execution, JobName, Message, MessageId, Priority, Queue, SkipReason, State,
+    Topic,
 };
 use punctual::policy::Verdict;
 use punctual::storage::Command;
@@ -114,6 +115,11 @@ pub async fn counts_stay_true_through_a_whole_life(f: Fixture) {
     assert_eq!(counts.oldest_due, None);
     f.command(Command::Delete(id)).await;
     assert!(f.inspect.counts(at(2)).await.unwrap().messages.is_empty());
+    f.enqueue(f.due(at(9))).await;
+    assert_eq!(f.inspect.counts(at(8)).await.unwrap().oldest_due, None, "nothing is due yet");
+    assert_eq!(f.inspect.counts(at(9)).await.unwrap().oldest_due, Some(at(9)));
+    f.enqueue(Message { priority: Priority::LOWEST, ..f.due(at(8)) }).await;
+    assert_eq!(f.inspect.counts(at(9)).await.unwrap().oldest_due, Some(at(8)));
 }
 
 pub async fn throughput_counts_endings_in_buckets_from_an_instant_on(f: Fixture) {

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use punctual::inspect::{ExecutionFilter, MessageFilter, PAGE_LIMIT_MAX, Page};
 use punctual::model::{ExecutionId, MessageId, State};
 use punctual::policy::Verdict;
-use punctual::storage::Command;
+use punctual::storage::{BrokerRecord, Command};
 
 use super::Fixture;
 use super::fixture::{again, at};
@@ -93,6 +93,9 @@ pub async fn a_walk_through_executions_sees_each_once_while_others_come(f: Fixtu
     assert!(seen.is_sorted_by(|(newer, _), (older, _)| newer > older));
     let attempts: Vec<u32> = seen.into_iter().map(|(_, attempt)| attempt).collect();
     assert_eq!(attempts, (1..=33).rev().collect::<Vec<_>>());
+    let all = f.history(id).await.len();
+    let page = f.inspect.executions(filter, Page::first(all)).await.unwrap();
+    assert_eq!(page.next, None, "a page that is exactly full may be the last");
 }
 
 pub async fn a_walk_with_a_filter_skips_what_does_not_match(f: Fixture) {
@@ -118,6 +121,16 @@ pub async fn a_page_has_one_row_at_least_and_a_thousand_at_most(f: Fixture) {
         let page = f.inspect.messages(all, Page::first(asked)).await.unwrap();
         assert_eq!(page.rows.len(), given);
         assert_eq!(page.next, page.rows.last().map(|row| row.message.id));
+    }
+    let all = f.claim(f.process(), usize::MAX, at(0)).await;
+    let records = all.iter().map(|one| f.execution(one, at(1)).into());
+    let records = records.map(|execution| BrokerRecord { execution, dead: None });
+    f.storage.record(records.collect(), at(1)).await.unwrap();
+    for (asked, given) in [(0, 1), (1, 1), (usize::MAX, PAGE_LIMIT_MAX)] {
+        let all = ExecutionFilter::default();
+        let page = f.inspect.executions(all, Page::first(asked)).await.unwrap();
+        assert_eq!(page.rows.len(), given);
+        assert_eq!(page.next, page.rows.last().map(|row| row.id));
     }
 }
 

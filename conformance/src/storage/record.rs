@@ -52,10 +52,10 @@ pub async fn a_dead_letter_is_kept_and_can_be_redriven(f: Fixture) {
         execution: f.execution(&claimed, at(9)).into(),
         dead: Some(Box::new(letter(&claimed))),
     };
-    f.storage.record(vec![record.clone()], at(9)).await.unwrap();
-    f.storage.record(vec![record], at(9)).await.unwrap();
+    f.storage.record(vec![record.clone()], at(10)).await.unwrap();
+    f.storage.record(vec![record], at(11)).await.unwrap();
     let kept = f.record(id).await;
-    assert_eq!((kept.state, kept.attempt), (State::Dead, 5));
+    assert_eq!((kept.state, kept.attempt, kept.ended_at), (State::Dead, 5, Some(at(9))));
     assert_eq!(kept.dead, Some(DeadReason::AttemptsSpent));
     assert_eq!(f.inspect.counts(at(9)).await.unwrap().total(State::Dead), 1);
     let redrive = Command::Redrive { id, due_at: at(10) };

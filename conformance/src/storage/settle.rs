@@ -57,7 +57,11 @@ pub async fn again_stores_exactly_what_was_decided(f: Fixture) {
     let second = f.claim_one(at(90)).await;
     assert_eq!((second.attempt, second.crashes, second.snoozes), (5, 2, 3));
     f.settle(&second, again(&second, at(95)), at(91)).await;
-    assert_eq!(f.record(id).await.error, Some(error), "the last failure stays the last");
+    assert_eq!(f.record(id).await.error, Some(error.clone()), "the last failure stays the last");
+
+    let third = f.claim_one(at(95)).await;
+    f.settle(&third, dead(), at(96)).await;
+    assert_eq!(f.record(id).await.error, Some(error), "also when it is given up");
 }
 
 pub async fn dead_keeps_the_message_with_its_reason(f: Fixture) {
@@ -124,7 +128,8 @@ pub async fn a_handler_that_was_done_before_it_heard_of_the_cancel_is_done(f: Fi
     let claimed = f.claim_one(at(0)).await;
     f.command(Command::Cancel(id)).await;
     assert_eq!(f.settle(&claimed, Verdict::Done, at(2)).await, Settled::Applied);
-    assert_eq!(f.state(id).await, Some(State::Done));
+    let record = f.record(id).await;
+    assert_eq!((record.state, record.cancel_requested), (State::Done, false));
 }
 
 // spec: U-8, T-52

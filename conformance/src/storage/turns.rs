@@ -75,6 +75,7 @@ pub async fn a_message_that_waits_can_be_cancelled_moved_and_counted(f: Fixture)
     assert_eq!(f.inspect.counts(at(3)).await.unwrap().total(State::Pending), 2);
     f.command(Command::Cancel(waiting)).await;
     f.command(Command::Reschedule { id: moved, due_at: at(50) }).await;
+    assert_eq!(f.inspect.counts(at(3)).await.unwrap().oldest_due, None);
     f.settle(&running, Verdict::Done, at(4)).await;
     assert!(f.claim(f.process(), 9, at(49)).await.is_empty());
     assert_eq!(ids_of(&f.claim(f.process(), 9, at(50)).await), [moved]);
