@@ -39,7 +39,7 @@ pub async fn run(plan: &Plan, folder: &Path) -> Result<Outcome> {
     std::fs::create_dir_all(folder).with_context(|| format!("create {}", folder.display()))?;
     let address = plan.address(folder);
     let ledger = Arc::new(Ledger::create(folder, DRIVER)?);
-    let opened = open(&address).await?;
+    let opened = open(&address, &plan.schema).await?;
     let watched = Arc::new(Watched::new(opened, ledger.clone(), Fuse::default()));
     let dice = Dice::new(plan.seed);
     let publishing = publish::Publishing::start(watched.clone(), ledger, dice.for_one(1))?;

@@ -84,6 +84,7 @@ async fn run(options: &Options) -> Result<bool> {
     });
     let plan = |storage: Place| Plan {
         storage,
+        schema: format!("punctual_chaos_{}", std::process::id()),
         kills: options.kills,
         workers: usize::from(options.workers),
         seed,

@@ -1,9 +1,10 @@
-//! Opening a storage by its connection string.
+//! Opening a storage by its connection string and, where several runs may share it, a schema.
 
 use std::sync::Arc;
 
 use anyhow::{Result, bail};
 use punctual::{Inspect, Storage};
+use punctual_postgres::PostgresStorage;
 use punctual_sqlite::SqliteStorage;
 
 /// A storage, to work with and to look into.
@@ -22,8 +23,12 @@ impl Opened {
     }
 }
 
-/// Opens `sqlite:path` or `postgres://...`.
-pub async fn open(address: &str) -> Result<Opened> {
+/// Opens `sqlite:path` or `postgres://...`, the latter in a schema of its own.
+pub async fn open(address: &str, schema: &str) -> Result<Opened> {
+    if address.starts_with("postgres://") || address.starts_with("postgresql://") {
+        let builder = PostgresStorage::builder(address).schema(schema);
+        return Ok(Opened::new(builder.connect().await?));
+    }
     if let Some(path) = address.strip_prefix("sqlite:") {
         return Ok(Opened::new(SqliteStorage::open(path).await?));
     }

@@ -36,6 +36,9 @@ pub struct Options {
     /// The storage it works on.
     #[arg(long)]
     pub storage: String,
+    /// The schema, where there are schemas.
+    #[arg(long)]
+    pub schema: String,
     /// The folder of the ledgers.
     #[arg(long)]
     pub ledgers: PathBuf,
@@ -48,7 +51,7 @@ pub struct Options {
 pub async fn run(options: Options) -> Result<()> {
     let ledger = Arc::new(Ledger::create(&options.ledgers, &options.name)?);
     let fuse = Fuse::new(options.fuse);
-    let opened = open(&options.storage).await?;
+    let opened = open(&options.storage, &options.schema).await?;
     let watched = Arc::new(Watched::new(opened, ledger.clone(), fuse.clone()));
     let worker = Worker { ledger: ledger.clone(), fuse, watched: watched.clone() };
     // However often a message's process is killed, that is never the message's own failure here.

@@ -13,6 +13,7 @@
 mod adr;
 mod bench;
 mod cargo;
+mod chaos;
 mod check;
 mod generate;
 mod local_servers;
@@ -51,6 +52,8 @@ enum Command {
     Ci(test::Options),
     /// Run the simulation over many seeds, or replay one.
     Simulate(simulate::Options),
+    /// Kill workers of real storages again and again, and account for every message.
+    Chaos(chaos::Options),
     /// Measure, in a release build; the arguments go to the `punctual-bench` crate.
     Bench(bench::Options),
     /// The local servers that the tests of the present crates need.
@@ -95,6 +98,7 @@ fn run(command: Command) -> anyhow::Result<bool> {
             }
         }
         Command::Simulate(options) => simulate::run(&workspace, &options, &mut steps),
+        Command::Chaos(options) => chaos::run(&workspace, &options, &mut steps),
         Command::Generate(options) => generate::run(&workspace, &options, &mut steps),
         Command::Bench(options) => return bench::run(&workspace, &options),
         Command::Servers { action } => {

@@ -10,9 +10,10 @@
 use std::process::Command;
 
 use anyhow::{Result, bail};
-use xtask::servers::{Durability, Server};
+use xtask::servers::{Durability, LEFT_OUT, Server};
 
 use crate::cargo::{Empty, cargo, count_tests, count_tests_by, has_subcommand};
+use crate::chaos;
 use crate::local_servers::{self, Servers};
 use crate::simulate;
 use crate::step::Steps;
@@ -49,6 +50,9 @@ pub(crate) fn run(workspace: &Workspace, options: &Options, steps: &mut Steps) -
         if !required.is_empty() {
             command.env("PUNCTUAL_REQUIRE", &required);
         }
+        if !options.without.is_empty() {
+            command.env(LEFT_OUT, options.without.join(","));
+        }
         count_tests_by(runner, command, Empty::Refused)
     });
     steps.run("doc tests", || {
@@ -59,6 +63,7 @@ pub(crate) fn run(workspace: &Workspace, options: &Options, steps: &mut Steps) -
         steps.run(&format!("{module}* in release"), || pure_in_release(workspace, module));
     }
     simulate::run(workspace, &simulate::Options::first(SEEDS), steps);
+    chaos::run(workspace, &chaos::Options::of_test(&options.without), steps);
     if workspace.has(COVERAGE) {
         steps.run("requirements named by tests", || coverage(workspace));
     }

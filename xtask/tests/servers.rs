@@ -1,11 +1,11 @@
 //! Really starting servers: ready, private, durable when asked, stopped in every way a run can end.
 //!
-//! Without the product on this machine a case is *ignored*, never passed; when `PUNCTUAL_REQUIRE` names
-//! the product, it fails instead.
+//! Without the product on this machine a case is *ignored*, never passed; see `Presence`.
 
 #![allow(
     clippy::unwrap_used,
     clippy::print_stdout,
+    clippy::print_stderr,
     reason = "a test that cannot go on stops, and says what it does"
 )]
 
@@ -16,7 +16,7 @@ use std::sync::mpsc;
 use std::time::Duration;
 
 use libtest_mimic::{Arguments, Failed, Trial};
-use xtask::servers::{Durability, Keeper, Postgres, Running, Server, detached};
+use xtask::servers::{Durability, Keeper, Postgres, Presence, Running, Server, detached};
 
 type Case = fn() -> Result<(), Failed>;
 
@@ -35,17 +35,17 @@ fn main() -> ExitCode {
     if let Some(records) = std::env::var_os(VICTIM) {
         return be_the_victim(records.into());
     }
-    let required = std::env::var("PUNCTUAL_REQUIRE").unwrap_or_default();
-    let is_required = required.split(',').any(|name| name == Postgres.name());
-    let is_installed = Postgres.is_installed();
-    if !is_installed {
-        println!("ignored: PostgreSQL is not installed on this machine");
+    let presence = Presence::of(&Postgres);
+    if let Presence::Ignored(why) | Presence::Missing(why) = presence {
+        eprintln!("PostgreSQL: {why}");
     }
     let trials = CASES.map(|(name, case)| {
-        let run = move || {
-            if is_installed { case() } else { Err("PostgreSQL is not installed".into()) }
+        let run = move || match presence {
+            Presence::Missing(why) => Err(why.into()),
+            _ => case(),
         };
-        Trial::test(name, run).with_ignored_flag(!is_installed && !is_required)
+        let ignored = matches!(presence, Presence::Ignored(_));
+        Trial::test(name, run).with_ignored_flag(ignored)
     });
     libtest_mimic::run(&Arguments::from_args(), trials.into()).exit_code()
 }

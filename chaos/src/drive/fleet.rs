@@ -33,6 +33,7 @@ const KILLED: i32 = 9;
 pub(super) struct Fleet {
     program: PathBuf,
     address: String,
+    schema: String,
     folder: PathBuf,
     dice: Dice,
     started: usize,
@@ -57,6 +58,7 @@ impl Fleet {
         let mut fleet = Self {
             program,
             address,
+            schema: plan.schema.clone(),
             folder,
             dice,
             started: 0,
@@ -175,8 +177,8 @@ impl Fleet {
         let fuse = (with_fuse && self.dice.percent(FUSES)).then(|| self.fuse());
         let log = File::create(self.folder.join(format!("{name}.log")))?;
         let mut command = Command::new(&self.program);
-        command.args(["worker", "--name", &name, "--storage", &self.address, "--ledgers"]);
-        command.arg(&self.folder);
+        command.args(["worker", "--name", &name, "--storage", &self.address]);
+        command.args(["--schema", &self.schema, "--ledgers"]).arg(&self.folder);
         if let Some(fuse) = fuse {
             command.args(["--fuse", &fuse.to_string()]);
         }

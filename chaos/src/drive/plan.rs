@@ -13,6 +13,8 @@ pub(super) const REST_MAX: Duration = Duration::from_millis(1_300);
 pub struct Plan {
     /// The storage.
     pub storage: Place,
+    /// The schema, where there are schemas; new for every run.
+    pub schema: String,
     /// How many workers are killed at least.
     pub kills: usize,
     /// How many workers there are at any time.

@@ -7,6 +7,7 @@
 pub mod detached;
 mod place;
 mod postgres;
+mod presence;
 mod process;
 mod record;
 mod running;
@@ -14,6 +15,7 @@ mod server;
 
 pub use place::{Durability, Place};
 pub use postgres::Postgres;
+pub use presence::{LEFT_OUT, Presence};
 pub use record::{Keeper, Record};
 pub use running::Running;
 pub use server::{SERVERS, Server, named};
