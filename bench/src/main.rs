@@ -6,6 +6,7 @@
 
 mod core_suite;
 mod figure;
+mod storage_suite;
 
 use clap::{Parser, ValueEnum};
 
@@ -19,12 +20,13 @@ struct Arguments {
     /// What to measure.
     #[arg(value_enum, default_value = "core")]
     suite: Suite,
-    /// Measure only this part of the suite: throughput, cron, idle or punctuality.
+    /// Measure only this part of the suite: throughput, cron, idle or punctuality of the core; sqlite
+    /// or postgres of the storages.
     #[arg(long)]
     only: Option<String>,
-    /// How many messages the throughput is measured with.
-    #[arg(long, default_value_t = 1_000_000)]
-    messages: u64,
+    /// How many messages rates are measured with; a million in memory, 100,000 in storages.
+    #[arg(long)]
+    messages: Option<usize>,
     /// Print JSON lines instead of a table.
     #[arg(long)]
     json: bool,
@@ -34,12 +36,16 @@ struct Arguments {
 enum Suite {
     /// The core in memory.
     Core,
+    /// The durable storages, beside raw loops over the same rows.
+    Storage,
 }
 
 fn main() -> anyhow::Result<()> {
     let arguments = Arguments::parse();
+    let only = arguments.only.as_deref();
     let figures = match arguments.suite {
-        Suite::Core => core_suite::run(arguments.only.as_deref(), arguments.messages)?,
+        Suite::Core => core_suite::run(only, arguments.messages.unwrap_or(1_000_000) as u64)?,
+        Suite::Storage => storage_suite::run(only, arguments.messages.unwrap_or(100_000))?,
     };
     figure::print(&figures, arguments.json)
 }
