@@ -128,6 +128,15 @@ CREATE TABLE punctual_job (
 CREATE INDEX punctual_job_due ON punctual_job (due_at, name) WHERE due_at IS NOT NULL;
 CREATE INDEX punctual_job_paused ON punctual_job (name) WHERE paused = 1;
 
+-- How many messages there are in each state of each queue, written with the messages themselves, so that
+-- who counts does not walk through them.
+CREATE TABLE punctual_count (
+  queue TEXT NOT NULL,
+  state INTEGER NOT NULL,
+  count INTEGER NOT NULL,
+  PRIMARY KEY (queue, state)
+) STRICT, WITHOUT ROWID;
+
 -- Until when each process is believed to be alive.
 CREATE TABLE punctual_process (
   id BLOB NOT NULL PRIMARY KEY,

@@ -11,7 +11,7 @@ use rusqlite::{Connection, OptionalExtension as _, params};
 use crate::effects::Effects;
 use crate::fault::Tried;
 use crate::row::Table;
-use crate::work::{finish, twin};
+use crate::work::{cancel_pending, twin};
 
 /// Does what is asked, or says which state does not allow it.
 pub(crate) fn command(
@@ -60,11 +60,10 @@ pub(crate) fn cancel(
         effects.leases_changed();
         return Ok(Commanded::Requested);
     }
-    let Some(next) = state.after(StateChange::Cancel) else {
+    if state.after(StateChange::Cancel).is_none() {
         return Ok(Commanded::Refused(state));
-    };
-    effects.was_taken(&queue_of(transaction, id)?);
-    finish(transaction, id, next, now, effects)?;
+    }
+    cancel_pending(transaction, id, now, effects)?;
     Ok(Commanded::Applied(1))
 }
 
@@ -98,7 +97,9 @@ fn redrive(
     transaction.prepare_cached(&sql)?.execute(row)?;
     let sql = format!("DELETE FROM {table} WHERE id = ?1");
     transaction.prepare_cached(&sql)?.execute([uuid.as_bytes()])?;
-    effects.is_due(&queue_of(transaction, id)?, due_at);
+    let queue = queue_of(transaction, id)?;
+    effects.is_due(&queue, due_at);
+    effects.moved(&queue, 1, Some(state), Some(State::Pending));
     Ok(Commanded::Applied(1))
 }
 
@@ -125,19 +126,22 @@ fn reschedule(
 
 /// Removes a message that is not running, and what is known of its attempts.
 fn delete(transaction: &Connection, id: MessageId, effects: &mut Effects) -> Tried<Commanded> {
-    let table = match state_of(transaction, id)? {
-        None => return Ok(Commanded::Unknown),
-        Some(State::Running) => return Ok(Commanded::Refused(State::Running)),
-        Some(State::Pending) => {
-            effects.was_taken(&queue_of(transaction, id)?);
-            Table::Message
-        }
-        Some(State::Dead) => Table::Dead,
-        Some(State::Done | State::Cancelled) => Table::Finished,
+    let Some(state) = state_of(transaction, id)? else { return Ok(Commanded::Unknown) };
+    let table = match state {
+        State::Running => return Ok(Commanded::Refused(state)),
+        State::Pending => Table::Message,
+        State::Dead => Table::Dead,
+        State::Done | State::Cancelled => Table::Finished,
     };
     let uuid = id.as_uuid();
-    let sql = format!("DELETE FROM {} WHERE id = ?1", table.name());
-    transaction.prepare_cached(&sql)?.execute([uuid.as_bytes()])?;
+    let sql = format!("DELETE FROM {} WHERE id = ?1 RETURNING queue", table.name());
+    let mut statement = transaction.prepare_cached(&sql)?;
+    let queue: String = statement.query_row([uuid.as_bytes()], |row| row.get(0))?;
+    let queue = Queue::from(queue);
+    if state == State::Pending {
+        effects.was_taken(&queue);
+    }
+    effects.moved(&queue, 1, Some(state), None);
     let sql = "DELETE FROM punctual_execution WHERE message = ?1";
     transaction.prepare_cached(sql)?.execute([uuid.as_bytes()])?;
     Ok(Commanded::Applied(1))

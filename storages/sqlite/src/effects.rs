@@ -1,11 +1,15 @@
-//! What a step changes for those who sleep: which lines have something due earlier, from which lines
-//! something was taken. Collected inside a transaction, told once it is committed.
+//! What a step changes beside its rows: the counts of messages, written before the commit, and the news
+//! for those who sleep, told after it. Collected inside a transaction.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
-use punctual::model::Queue;
+use punctual::model::{Queue, State};
+use punctual_rows::code::Code as _;
+use rusqlite::{Connection, params};
 
-/// News of a step, or of all steps of one transaction.
+use crate::fault::Tried;
+
+/// Of a step, or of all steps of one transaction.
 #[derive(Debug, Default)]
 pub(crate) struct Effects {
     pub(crate) due: HashMap<Queue, i64>,
@@ -13,6 +17,7 @@ pub(crate) struct Effects {
     pub(crate) jobs_due: Option<i64>,
     pub(crate) jobs_moved: bool,
     pub(crate) leases: bool,
+    counts: HashMap<Queue, BTreeMap<State, i64>>,
 }
 
 impl Effects {
@@ -33,6 +38,27 @@ impl Effects {
         }
     }
 
+    /// Messages of a queue went from one state to another; none is where they were or are not stored.
+    pub(crate) fn moved(
+        &mut self,
+        queue: &Queue,
+        count: usize,
+        before: Option<State>,
+        after: Option<State>,
+    ) {
+        let count = i64::try_from(count).unwrap_or(i64::MAX);
+        let counts = match self.counts.get_mut(queue) {
+            Some(counts) => counts,
+            None => self.counts.entry(queue.clone()).or_default(),
+        };
+        if let Some(before) = before {
+            *counts.entry(before).or_default() -= count;
+        }
+        if let Some(after) = after {
+            *counts.entry(after).or_default() += count;
+        }
+    }
+
     /// The scheduler has to look at a job at another instant than before.
     pub(crate) fn job_moved(&mut self, before: Option<i64>, after: Option<i64>) {
         match (before, after) {
@@ -49,7 +75,7 @@ impl Effects {
         self.leases = true;
     }
 
-    /// The news of another step, too.
+    /// What another step changed, too.
     pub(crate) fn add(&mut self, other: Self) {
         for (queue, at) in &other.due {
             self.is_due(queue, *at);
@@ -60,5 +86,24 @@ impl Effects {
         }
         self.jobs_moved |= other.jobs_moved;
         self.leases |= other.leases;
+        for (queue, counts) in other.counts {
+            let sums = self.counts.entry(queue).or_default();
+            for (state, count) in counts {
+                *sums.entry(state).or_default() += count;
+            }
+        }
+    }
+
+    /// Writes the counts, as the last thing before a commit.
+    pub(crate) fn write(&self, transaction: &Connection) -> Tried<()> {
+        let sql = "INSERT INTO punctual_count (queue, state, count) VALUES (?1, ?2, ?3) \
+                   ON CONFLICT (queue, state) DO UPDATE SET count = count + ?3";
+        let mut statement = transaction.prepare_cached(sql)?;
+        for (queue, counts) in &self.counts {
+            for (state, count) in counts.iter().filter(|(_, count)| **count != 0) {
+                statement.execute(params![queue.as_str(), state.code(), count])?;
+            }
+        }
+        Ok(())
     }
 }

@@ -19,7 +19,8 @@ const PUT: &str = "INSERT INTO punctual_job (name, due_at, paused, version, app,
      VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7) ON CONFLICT (name) DO UPDATE SET due_at = ?2, paused = ?3, \
      version = ?4, app = ?5, phase = ?6, record = ?7";
 
-const DUE: &str = "SELECT name, record, \
+/// The jobs that are due, with how many of their messages are alive.
+pub(crate) const DUE: &str = "SELECT name, record, \
      (SELECT count(*) FROM punctual_message m WHERE m.job = j.name) \
      FROM punctual_job j WHERE due_at <= ?1 ORDER BY due_at, name LIMIT ?2";
 

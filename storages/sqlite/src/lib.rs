@@ -6,15 +6,20 @@
 
 mod bells;
 mod builder;
+mod check;
 mod commands;
 mod connection;
 mod due;
 mod effects;
 mod fault;
+mod inbox;
 mod inspect;
 mod jobs;
 mod migrate;
+mod outbox;
 mod patience;
+#[cfg(test)]
+mod plans;
 mod readers;
 mod reading;
 mod row;
@@ -26,5 +31,10 @@ mod work;
 mod writer;
 
 pub use builder::{BUSY_PATIENCE_DEFAULT, Builder, READERS_DEFAULT};
+pub use check::Check;
+pub use outbox::SqliteOutbox;
 pub use settings::Durability;
 pub use sqlite_storage::SqliteStorage;
+
+/// The driver, for transactions of your own; see [`SqliteOutbox`].
+pub use rusqlite;

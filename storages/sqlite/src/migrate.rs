@@ -17,8 +17,10 @@ struct Migration {
     sql: &'static str,
 }
 
-const MIGRATIONS: [Migration; 1] =
-    [Migration { version: 1, name: "tables", sql: include_str!("../migrations/0001_tables.sql") }];
+const MIGRATIONS: [Migration; 2] = [
+    Migration { version: 1, name: "tables", sql: include_str!("../migrations/0001_tables.sql") },
+    Migration { version: 2, name: "views", sql: include_str!("../migrations/0002_views.sql") },
+];
 
 /// The version this code works with.
 pub(crate) const VERSION: i64 = MIGRATIONS[MIGRATIONS.len() - 1].version;

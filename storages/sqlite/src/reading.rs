@@ -169,12 +169,7 @@ pub(crate) fn jobs(connection: &Connection, filter: &JobFilter) -> Tried<Vec<Job
 
 /// How many messages there are in each state of each queue.
 pub(crate) fn counts(connection: &Connection, now: Timestamp) -> Tried<Counts> {
-    let sql = "SELECT queue, 0, count(*) FROM punctual_message \
-                   INDEXED BY punctual_message_pending WHERE state = 0 GROUP BY queue \
-               UNION ALL SELECT queue, 1, count(*) FROM punctual_message \
-                   INDEXED BY punctual_message_running WHERE state = 1 GROUP BY queue \
-               UNION ALL SELECT queue, 3, count(*) FROM punctual_dead GROUP BY queue \
-               UNION ALL SELECT queue, state, count(*) FROM punctual_finished GROUP BY queue, state";
+    let sql = "SELECT queue, state, count FROM punctual_count WHERE count > 0";
     let mut counts = Counts::default();
     let mut statement = connection.prepare_cached(sql)?;
     let mut rows = statement.query([])?;

@@ -108,7 +108,9 @@ impl Storage for SqliteStorage {
     }
 
     async fn record(&self, records: Vec<BrokerRecord>, now: Timestamp) -> Result<()> {
-        self.writer.write(records.len(), move |tx, _| work::record(tx, &records, now)).await
+        self.writer
+            .write(records.len(), move |tx, effects| work::record(tx, &records, now, effects))
+            .await
     }
 
     async fn command(&self, command: Command, now: Timestamp) -> Result<Commanded> {
@@ -158,7 +160,7 @@ impl Storage for SqliteStorage {
     }
 
     async fn prune(&self, prune: Prune, _now: Timestamp) -> Result<Pruned> {
-        self.writer.write(prune.limit, move |tx, _| upkeep::prune(tx, prune)).await
+        self.writer.write(prune.limit, move |tx, effects| upkeep::prune(tx, prune, effects)).await
     }
 
     async fn restore(&self, records: Vec<MessageRecord>, now: Timestamp) -> Result<Vec<Enqueued>> {

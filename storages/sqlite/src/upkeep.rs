@@ -1,17 +1,30 @@
 //! Upkeep: who is alive, whose work may be taken over, and what is old enough to go.
 
 use punctual::jiff::Timestamp;
-use punctual::model::{Lease, ProcessId};
+use punctual::model::{Lease, ProcessId, Queue, State};
 use punctual::storage::{Claimed, Prune, Pruned, Reclaim};
+use punctual_rows::code::Code as _;
 use punctual_rows::instant::{instant, micros, micros_up};
 use rusqlite::{Connection, OptionalExtension as _, params};
 
+use crate::effects::Effects;
 use crate::fault::Tried;
-use crate::row::{MESSAGE_COLUMNS, claimed_of};
+use crate::row::{MESSAGE_COLUMNS, Table, claimed_of};
 use crate::work::next_tokens;
 
 const BEAT: &str = "INSERT INTO punctual_process (id, until) VALUES (?1, ?2) \
      ON CONFLICT (id) DO UPDATE SET until = CASE WHEN ?2 > ?3 THEN max(until, ?2) ELSE ?2 END";
+
+/// What may be taken over of an owner.
+pub(crate) const LAPSED: &str = "SELECT lease_until, id FROM punctual_message INDEXED BY punctual_message_running \
+     WHERE state = 1 AND owner = ?1 AND (?2 OR lease_until < ?3) \
+     ORDER BY lease_until, id LIMIT ?4";
+
+/// The owner after one, and whether its last beat has run out.
+pub(crate) const NEXT_OWNER: &str = "SELECT owner, \
+     EXISTS (SELECT 1 FROM punctual_process p WHERE p.id = m.owner AND p.until < ?2) \
+     FROM punctual_message m INDEXED BY punctual_message_running \
+     WHERE m.state = 1 AND m.owner > ?1 ORDER BY m.owner LIMIT 1";
 
 /// How many owners one reclaim looks at; those beyond are looked at by the next.
 const OWNERS_MAX: usize = 10_000;
@@ -66,15 +79,12 @@ pub(crate) fn reclaim(
 /// By their end and id, at most `limit` of each owner. An owner that never beat is judged by its
 /// leases alone.
 fn lapsed(transaction: &Connection, limit: usize, now: i64) -> Tried<Vec<(i64, [u8; 16])>> {
-    let sql = "SELECT lease_until, id FROM punctual_message INDEXED BY punctual_message_running \
-               WHERE state = 1 AND owner = ?1 AND (?2 OR lease_until < ?3) \
-               ORDER BY lease_until, id LIMIT ?4";
     let limit = i64::try_from(limit).unwrap_or(i64::MAX);
     let mut found = Vec::new();
     let mut last: Vec<u8> = Vec::new();
     for _ in 0..OWNERS_MAX {
         let Some((owner, is_silent)) = next_owner(transaction, &last, now)? else { break };
-        let mut statement = transaction.prepare_cached(sql)?;
+        let mut statement = transaction.prepare_cached(LAPSED)?;
         let mut rows = statement.query(params![owner, is_silent, now, limit])?;
         while let Some(row) = rows.next()? {
             found.push((row.get(0)?, row.get(1)?));
@@ -84,37 +94,62 @@ fn lapsed(transaction: &Connection, limit: usize, now: i64) -> Tried<Vec<(i64, [
     Ok(found)
 }
 
-/// The owner after one, and whether its last beat has run out.
 fn next_owner(transaction: &Connection, last: &[u8], now: i64) -> Tried<Option<(Vec<u8>, bool)>> {
-    let sql = "SELECT owner, \
-               EXISTS (SELECT 1 FROM punctual_process p WHERE p.id = m.owner AND p.until < ?2) \
-               FROM punctual_message m INDEXED BY punctual_message_running \
-               WHERE m.state = 1 AND m.owner > ?1 ORDER BY m.owner LIMIT 1";
-    let mut statement = transaction.prepare_cached(sql)?;
+    let mut statement = transaction.prepare_cached(NEXT_OWNER)?;
     let found = statement.query_row(params![last, now], |row| Ok((row.get(0)?, row.get(1)?)));
     Ok(found.optional()?)
 }
 
 /// Deletes what ended strictly before an instant, oldest first.
-pub(crate) fn prune(transaction: &Connection, prune: Prune) -> Tried<Pruned> {
+pub(crate) fn prune(
+    transaction: &Connection,
+    prune: Prune,
+    effects: &mut Effects,
+) -> Tried<Pruned> {
     let before = micros(prune.before);
-    let mut messages = delete(transaction, "punctual_finished", before, prune.limit)?;
+    let mut messages = delete(transaction, Table::Finished, (before, prune.limit), effects)?;
     if prune.dead {
-        messages += delete(transaction, "punctual_dead", before, prune.limit - messages)?;
+        let limit = prune.limit.saturating_sub(messages);
+        messages += delete(transaction, Table::Dead, (before, limit), effects)?;
     }
-    let executions = delete(transaction, "punctual_execution", before, prune.limit)?;
+    let sql = "DELETE FROM punctual_execution WHERE id IN \
+               (SELECT id FROM punctual_execution WHERE ended_at < ?1 ORDER BY ended_at LIMIT ?2)";
+    let executions =
+        transaction.prepare_cached(sql)?.execute(params![before, rows(prune.limit)])?;
     // Processes that went silent and hold nothing: nobody will ask about them again.
     let sql = "DELETE FROM punctual_process WHERE until < ?1 AND NOT EXISTS (SELECT 1 \
                FROM punctual_message m WHERE m.state = 1 AND m.owner = punctual_process.id)";
     transaction.prepare_cached(sql)?.execute([before])?;
+    transaction.prepare_cached("DELETE FROM punctual_count WHERE count = 0")?.execute([])?;
     Ok(Pruned { messages: messages as u64, executions: executions as u64 })
 }
 
-fn delete(transaction: &Connection, table: &str, before: i64, limit: usize) -> Tried<usize> {
+fn delete(
+    transaction: &Connection,
+    table: Table,
+    (before, limit): (i64, usize),
+    effects: &mut Effects,
+) -> Tried<usize> {
+    let (name, state) = match table {
+        Table::Finished => ("punctual_finished", "state"),
+        Table::Dead | Table::Message => ("punctual_dead", "3"),
+    };
     let sql = format!(
-        "DELETE FROM {table} WHERE id IN \
-         (SELECT id FROM {table} WHERE ended_at < ?1 ORDER BY ended_at, id LIMIT ?2)"
+        "DELETE FROM {name} WHERE id IN \
+         (SELECT id FROM {name} WHERE ended_at < ?1 ORDER BY ended_at, id LIMIT ?2) \
+         RETURNING queue, {state}"
     );
-    let limit = i64::try_from(limit).unwrap_or(i64::MAX);
-    Ok(transaction.prepare_cached(&sql)?.execute(params![before, limit])?)
+    let mut statement = transaction.prepare_cached(&sql)?;
+    let mut deleted = statement.query(params![before, rows(limit)])?;
+    let mut count = 0;
+    while let Some(row) = deleted.next()? {
+        let queue = Queue::from(row.get_ref(0)?.as_str()?.to_owned());
+        effects.moved(&queue, 1, Some(State::from_code(row.get(1)?)?), None);
+        count += 1;
+    }
+    Ok(count)
+}
+
+fn rows(limit: usize) -> i64 {
+    i64::try_from(limit).unwrap_or(i64::MAX)
 }

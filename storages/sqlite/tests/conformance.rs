@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use punctual::{ManualClock, Result};
+use punctual::{Error, ManualClock, Result};
 use punctual_conformance::storage::{self, Backend, Node, Place};
 use punctual_sqlite::SqliteStorage;
 
@@ -21,6 +21,14 @@ impl Place for Folder {
         let path = self.folder.path().join("punctual.db");
         let storage = SqliteStorage::builder(path).clock(Arc::new(self.clock.clone()));
         Ok(Node::new(Arc::new(storage.open().await?)))
+    }
+
+    /// Whatever the case did, the file is sound and every count is that of its rows.
+    async fn remove(&self) -> Result<()> {
+        let storage = SqliteStorage::open(self.folder.path().join("punctual.db")).await?;
+        let findings = storage.check().await?.findings;
+        storage.close().await?;
+        if findings.is_empty() { Ok(()) } else { Err(Error::internal(findings.join("; "))) }
     }
 }
 

@@ -4,7 +4,7 @@
 use std::collections::HashSet;
 
 use punctual::jiff::Timestamp;
-use punctual::model::{JobName, Lease};
+use punctual::model::{JobName, Lease, State};
 use punctual::storage::{Claim, Claimed};
 use punctual_rows::instant::{instant, micros};
 use rusqlite::{Connection, OptionalExtension as _, params};
@@ -22,6 +22,10 @@ pub(crate) const NOT_WAITING: &str = "(m.exclusive = 0 OR m.job IS NULL OR NOT E
      (SELECT 1 FROM punctual_message r WHERE r.job = m.job AND r.state = 1)) \
      AND (m.source <> 1 OR m.job IS NULL OR NOT EXISTS \
      (SELECT 1 FROM punctual_job j WHERE j.name = m.job AND j.paused = 1))";
+
+/// The next lower priority that has anything pending.
+pub(crate) const NEXT_PRIORITY: &str = "SELECT priority FROM punctual_message INDEXED BY punctual_message_pending \
+     WHERE state = 0 AND queue = ?1 AND priority < ?2 ORDER BY priority DESC LIMIT 1";
 
 const START: &str = "UPDATE punctual_message SET state = 1, attempt = attempt + 1, owner = ?2, \
      token = ?3, lease_until = ?4 WHERE id = ?1";
@@ -44,6 +48,8 @@ pub(crate) fn claim(
     let claimed = claimed.start(transaction)?;
     if !claimed.is_empty() {
         effects.was_taken(&claim.queue);
+        let (pending, running) = (Some(State::Pending), Some(State::Running));
+        effects.moved(&claim.queue, claimed.len(), pending, running);
     }
     Ok(claimed)
 }
@@ -58,11 +64,8 @@ pub(crate) fn next_tokens(transaction: &Connection, count: usize) -> Tried<u64> 
     Ok(u64::try_from(last).unwrap_or(0))
 }
 
-/// The next lower priority that has anything pending.
 fn next_priority(transaction: &Connection, claim: &Claim, below: u8) -> Tried<Option<u8>> {
-    let sql = "SELECT priority FROM punctual_message INDEXED BY punctual_message_pending \
-               WHERE state = 0 AND queue = ?1 AND priority < ?2 ORDER BY priority DESC LIMIT 1";
-    let mut statement = transaction.prepare_cached(sql)?;
+    let mut statement = transaction.prepare_cached(NEXT_PRIORITY)?;
     let found = statement.query_row(params![claim.queue.as_str(), below], |row| row.get(0));
     Ok(found.optional()?)
 }

@@ -1,7 +1,7 @@
 //! Enqueue: one statement for a message that is new; only when it may not be is asked why.
 
 use punctual::Message;
-use punctual::model::{Key, MessageId, Queue};
+use punctual::model::{Key, MessageId, Queue, State};
 use punctual::storage::{Enqueued, Entry};
 use punctual::uuid::Uuid;
 use punctual_rows::code::Code as _;
@@ -60,13 +60,13 @@ impl<'a> Enqueueing<'a> {
             return Ok(Enqueued::Stored);
         }
         let Some(twin) = duplicate_of(self.transaction, message)? else {
-            remove_finished(self.transaction, message.id)?;
+            remove_finished(self.transaction, message.id, self.effects)?;
             self.insert(message)?;
             return Ok(Enqueued::Stored);
         };
         let replaces = entry.replace && twin != message.id;
         if replaces && remove_pending(self.transaction, twin, self.effects)? {
-            remove_finished(self.transaction, message.id)?;
+            remove_finished(self.transaction, message.id, self.effects)?;
             self.insert(message)?;
             return Ok(Enqueued::Replaced(twin));
         }
@@ -93,6 +93,7 @@ impl<'a> Enqueueing<'a> {
         ])?;
         if stored == 1 {
             self.effects.is_due(&message.queue, due_at);
+            self.effects.moved(&message.queue, 1, None, Some(State::Pending));
         }
         Ok(stored == 1)
     }
@@ -159,10 +160,19 @@ fn as_stored(message: &Message) -> Tried<Message> {
     })
 }
 
-pub(super) fn remove_finished(transaction: &Connection, id: MessageId) -> Tried<()> {
-    let mut statement =
-        transaction.prepare_cached("DELETE FROM punctual_finished WHERE id = ?1")?;
-    statement.execute([id.as_uuid().as_bytes()])?;
+pub(super) fn remove_finished(
+    transaction: &Connection,
+    id: MessageId,
+    effects: &mut Effects,
+) -> Tried<()> {
+    let sql = "DELETE FROM punctual_finished WHERE id = ?1 RETURNING queue, state";
+    let mut statement = transaction.prepare_cached(sql)?;
+    let removed: Option<(String, i16)> = statement
+        .query_row([id.as_uuid().as_bytes()], |row| Ok((row.get(0)?, row.get(1)?)))
+        .optional()?;
+    if let Some((queue, state)) = removed {
+        effects.moved(&Queue::from(queue), 1, Some(State::from_code(state)?), None);
+    }
     Ok(())
 }
 
@@ -172,6 +182,8 @@ fn remove_pending(transaction: &Connection, id: MessageId, effects: &mut Effects
     let queue: Option<String> =
         statement.query_row([id.as_uuid().as_bytes()], |row| row.get(0)).optional()?;
     let Some(queue) = queue else { return Ok(false) };
-    effects.was_taken(&Queue::from(queue));
+    let queue = Queue::from(queue);
+    effects.was_taken(&queue);
+    effects.moved(&queue, 1, Some(State::Pending), None);
     Ok(true)
 }

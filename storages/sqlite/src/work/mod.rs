@@ -9,9 +9,11 @@ mod record;
 mod restore;
 mod settle;
 
+#[cfg(test)]
+pub(crate) use claim::{NEXT_PRIORITY, due_of_priority};
 pub(crate) use claim::{NOT_WAITING, claim, next_tokens};
 pub(crate) use enqueue::{Enqueueing, enqueue, twin};
 pub(crate) use extend::extend;
 pub(crate) use record::record;
 pub(crate) use restore::restore;
-pub(crate) use settle::{finish, settle, turn_is_free};
+pub(crate) use settle::{cancel_pending, settle, turn_is_free};

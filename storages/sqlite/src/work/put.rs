@@ -43,11 +43,12 @@ pub(super) const TAKE_FENCED: &str = concat!(
     "DELETE FROM punctual_message WHERE id = ?1 AND token = ?2 AND state = 1 RETURNING ",
     common!()
 );
-/// Takes a message out of the hot table, whoever has it.
+/// Takes a pending message out of the hot table.
 pub(super) const TAKE: &str =
-    concat!("DELETE FROM punctual_message WHERE id = ?1 RETURNING ", common!());
+    concat!("DELETE FROM punctual_message WHERE id = ?1 AND state = 0 RETURNING ", common!());
 
 const COMMON: usize = 18;
+pub(super) const QUEUE: usize = 1;
 pub(super) const JOB: usize = 11;
 const ERROR: usize = 15;
 

@@ -42,6 +42,7 @@ fn restore_one(
         }
         effects.is_due(&message.queue, micros_up(record.due_at));
     }
+    effects.moved(&message.queue, 1, None, Some(record.state));
     put(transaction, &record, now)?;
     Ok(Enqueued::Stored)
 }

@@ -9,9 +9,9 @@ use punctual_rows::code::Code as _;
 use punctual_rows::instant::{micros, micros_up};
 use punctual_rows::message::column;
 use punctual_rows::without_nul;
-use rusqlite::{CachedStatement, Connection, OptionalExtension as _, params};
+use rusqlite::{CachedStatement, Connection, OptionalExtension as _, Row, params};
 
-use super::put::{DEAD, FINISHED, JOB, TAKE, TAKE_FENCED, put_row};
+use super::put::{DEAD, FINISHED, JOB, QUEUE, TAKE, TAKE_FENCED, put_row};
 use crate::effects::Effects;
 use crate::fault::Tried;
 use crate::row::Appending;
@@ -32,11 +32,10 @@ pub(crate) fn settle(
     settlements.iter().map(|settlement| settling.settle(settlement)).collect()
 }
 
-/// Moves a message that is alive to the finished ones.
-pub(crate) fn finish(
+/// Stops a message that is pending.
+pub(crate) fn cancel_pending(
     transaction: &Connection,
     id: MessageId,
-    state: State,
     now: Timestamp,
     effects: &mut Effects,
 ) -> Tried<()> {
@@ -44,7 +43,10 @@ pub(crate) fn finish(
     let mut rows = take.query([id.as_uuid().as_bytes()])?;
     if let Some(row) = rows.next()? {
         let mut insert = transaction.prepare_cached(FINISHED)?;
-        put_row(&mut insert, row, (micros(now), state.code()), None)?;
+        put_row(&mut insert, row, (micros(now), State::Cancelled.code()), None)?;
+        let queue = queue_at(row)?;
+        effects.was_taken(&queue);
+        effects.moved(&queue, 1, Some(State::Pending), Some(State::Cancelled));
         turn_is_free(transaction, row.get_ref(JOB)?.as_str_or_null()?, effects)?;
     }
     Ok(())
@@ -91,6 +93,7 @@ impl<'a> Settling<'a> {
             self.take.query(params![lease.message.as_uuid().as_bytes(), token(lease)])?;
         let Some(row) = rows.next()? else { return Ok(Settled::Lost) };
         put_row(&mut self.finish, row, (self.now, state.code()), None)?;
+        self.effects.moved(&queue_at(row)?, 1, Some(State::Running), Some(state));
         turn_is_free(self.transaction, row.get_ref(JOB)?.as_str_or_null()?, self.effects)?;
         Ok(Settled::Applied)
     }
@@ -102,6 +105,7 @@ impl<'a> Settling<'a> {
         let mut insert = self.transaction.prepare_cached(DEAD)?;
         let error = error.map(without_nul);
         put_row(&mut insert, row, (self.now, reason.code()), error.as_deref())?;
+        self.effects.moved(&queue_at(row)?, 1, Some(State::Running), Some(State::Dead));
         turn_is_free(self.transaction, row.get_ref(JOB)?.as_str_or_null()?, self.effects)?;
         Ok(Settled::Applied)
     }
@@ -124,7 +128,9 @@ impl<'a> Settling<'a> {
         let moved: Option<(String, Option<String>)> =
             statement.query_row(row, |row| Ok((row.get(0)?, row.get(1)?))).optional()?;
         if let Some((queue, job)) = moved {
-            self.effects.is_due(&Queue::from(queue), due_at);
+            let queue = Queue::from(queue);
+            self.effects.is_due(&queue, due_at);
+            self.effects.moved(&queue, 1, Some(State::Running), Some(State::Pending));
             turn_is_free(self.transaction, job.as_deref(), self.effects)?;
             return Ok(Settled::Applied);
         }
@@ -153,6 +159,10 @@ pub(crate) fn turn_is_free(
         effects.is_due(&queue, row.get(1)?);
     }
     Ok(())
+}
+
+fn queue_at(row: &Row<'_>) -> Tried<Queue> {
+    Ok(Queue::from(row.get_ref(QUEUE)?.as_str()?.to_owned()))
 }
 
 fn token(lease: LeaseRef) -> i64 {

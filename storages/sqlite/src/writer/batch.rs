@@ -93,6 +93,7 @@ fn within(
     let mut effects = Effects::default();
     let done = data_version(connection).and_then(|data_version| {
         work(&mut effects)?;
+        effects.write(connection)?;
         patiently(patience, || statement(connection, "COMMIT"))?;
         Ok(data_version)
     });

@@ -2,12 +2,11 @@
 
 use std::sync::Arc;
 
-use punctual::jiff::Timestamp;
-use punctual::model::{JobName, JobRecord, Origin, Overrides, Steer};
+use punctual::model::{JobName, JobRecord, Steer};
 use punctual::storage::{Enqueued, Entry, Steered};
 use punctual::{ErrorKind, Inspect as _, Job, Schedule, Storage as _};
 
-use crate::fixture::{Fixture, at, claim, offer, rows_of, settled_down};
+use crate::fixture::{Fixture, at, claim, job_record, offer, rows_of, settled_down};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn callers_that_come_at_once_share_commits() {
@@ -65,24 +64,7 @@ async fn a_caller_that_stops_waiting_disturbs_nobody_and_takes_no_message_along(
 }
 
 fn job(name: &str) -> JobRecord {
-    let job = Job::new(name, Schedule::cron("0 2 * * *", "UTC").unwrap()).unwrap();
-    JobRecord {
-        declared: job.clone(),
-        configured: None,
-        overrides: Overrides::default(),
-        job,
-        origin: Origin::Declared,
-        app: "tests".to_owned(),
-        release: 1,
-        cursor: Some(at(60)),
-        last_nominal: None,
-        runs: 0,
-        paused: None,
-        retired: None,
-        created_at: Timestamp::UNIX_EPOCH,
-        updated_at: Timestamp::UNIX_EPOCH,
-        version: 0,
-    }
+    job_record(Job::new(name, Schedule::cron("0 2 * * *", "UTC").unwrap()).unwrap())
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -115,6 +115,22 @@ async fn a_newer_schema_is_refused_with_both_versions_and_left_alone() {
     assert_eq!(rows_of(&f.somebody_else(), "punctual_message"), 0);
 }
 
+#[tokio::test]
+async fn an_older_schema_is_brought_up_to_date_with_its_data() {
+    let f = Fixture::new();
+    let storage = f.open().await;
+    offer(&storage, f.message()).await;
+    storage.close().await.unwrap();
+    // As version 1 left it: tables, no views.
+    let other = f.somebody_else();
+    let older = "DROP VIEW punctual_scheduled_jobs; DROP VIEW punctual_job_executions;
+                 DROP VIEW punctual_messages; DELETE FROM punctual_migration WHERE version > 1";
+    other.execute_batch(older).unwrap();
+    f.open().await.close().await.unwrap();
+    assert_eq!(rows_of(&other, "punctual_migration"), 2);
+    assert_eq!(rows_of(&other, "punctual_messages"), 1);
+}
+
 // spec: reliability 18, migrations from two processes at once
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn many_that_open_a_new_file_at_once_all_find_the_tables() {

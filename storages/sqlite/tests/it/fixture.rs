@@ -7,12 +7,12 @@ use std::time::Duration;
 use punctual::clock::add;
 use punctual::jiff::Timestamp;
 use punctual::model::{
-    Body, Ending, Execution, ExecutionId, Headers, IdSource as _, Ids, MessageId, Priority,
-    ProcessId, Queue, Source, Topic, Trail,
+    Body, Ending, Execution, ExecutionId, Headers, IdSource as _, Ids, JobRecord, MessageId,
+    Origin, Overrides, Priority, ProcessId, Queue, Source, Topic, Trail,
 };
 use punctual::policy::Verdict;
 use punctual::storage::{Claim, Claimed, Enqueued, Entry, Settled, Settlement};
-use punctual::{Clock as _, Message, Storage as _, SystemClock};
+use punctual::{Clock as _, Job, Message, Storage as _, SystemClock};
 use punctual_sqlite::{Builder, SqliteStorage};
 use rusqlite::Connection;
 
@@ -100,6 +100,27 @@ impl Fixture {
             note: None,
         };
         Settlement { lease: claimed.lease_ref(), verdict, execution: Some(Arc::new(execution)) }
+    }
+}
+
+/// A job that was just declared, with its next occurrence after a minute.
+pub(crate) fn job_record(job: Job) -> JobRecord {
+    JobRecord {
+        declared: job.clone(),
+        configured: None,
+        overrides: Overrides::default(),
+        job,
+        origin: Origin::Declared,
+        app: "tests".to_owned(),
+        release: 1,
+        cursor: Some(at(60)),
+        last_nominal: None,
+        runs: 0,
+        paused: None,
+        retired: None,
+        created_at: at(0),
+        updated_at: at(0),
+        version: 0,
     }
 }
 

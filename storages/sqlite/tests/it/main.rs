@@ -4,9 +4,13 @@
 
 mod commits;
 mod content;
+mod doctor;
+mod engine;
 mod file;
 mod fixture;
 mod full;
 mod measure;
 mod neighbours;
+mod outbox;
+mod people;
 mod read_only;

@@ -1,0 +1,57 @@
+//! The inbox: which deliveries a group has dealt with.
+
+use async_trait::async_trait;
+use punctual::jiff::Timestamp;
+use punctual::model::MessageId;
+use punctual::{Admitted, Inbox, Result};
+use punctual_rows::instant::micros;
+use rusqlite::{Connection, params};
+
+use crate::fault::Tried;
+use crate::sqlite_storage::SqliteStorage;
+
+/// Notes that a group deals with a message.
+pub(crate) fn admit(
+    transaction: &Connection,
+    group: &str,
+    message: MessageId,
+    now: Timestamp,
+) -> Tried<Admitted> {
+    let sql = "INSERT INTO punctual_inbox (consumer_group, message, seen_at) VALUES (?1, ?2, ?3) \
+               ON CONFLICT DO NOTHING";
+    let row = params![group, message.as_uuid().into_bytes(), micros(now)];
+    let is_first = transaction.prepare_cached(sql)?.execute(row)? == 1;
+    Ok(if is_first { Admitted::First } else { Admitted::Again })
+}
+
+fn has_seen(connection: &Connection, group: &str, message: MessageId) -> Tried<bool> {
+    let sql = "SELECT 1 FROM punctual_inbox WHERE consumer_group = ?1 AND message = ?2";
+    let mut statement = connection.prepare_cached(sql)?;
+    Ok(statement.exists(params![group, message.as_uuid().into_bytes()])?)
+}
+
+fn forget(transaction: &Connection, before: Timestamp, limit: usize) -> Tried<u64> {
+    let sql = "DELETE FROM punctual_inbox WHERE (consumer_group, message) IN \
+               (SELECT consumer_group, message FROM punctual_inbox WHERE seen_at < ?1 \
+               ORDER BY seen_at LIMIT ?2)";
+    let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+    let forgotten = transaction.prepare_cached(sql)?.execute(params![micros(before), limit])?;
+    Ok(forgotten as u64)
+}
+
+#[async_trait]
+impl Inbox for SqliteStorage {
+    async fn has_seen(&self, group: &str, message: MessageId) -> Result<bool> {
+        let group = group.to_owned();
+        self.readers.read(move |connection| has_seen(connection, &group, message)).await
+    }
+
+    async fn admit(&self, group: &str, message: MessageId, now: Timestamp) -> Result<Admitted> {
+        let group = group.to_owned();
+        self.writer.write(1, move |tx, _| admit(tx, &group, message, now)).await
+    }
+
+    async fn forget(&self, before: Timestamp, limit: usize) -> Result<u64> {
+        self.writer.write(limit, move |tx, _| forget(tx, before, limit)).await
+    }
+}

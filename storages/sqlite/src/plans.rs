@@ -1,0 +1,116 @@
+//! How SQLite goes about the statements that are asked again and again: by an index, without sorting,
+//! and with the same number of steps however many messages wait for a later day.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use punctual::SystemClock;
+use punctual::model::Queue;
+use punctual::storage::Line;
+use rusqlite::{Connection, StatementStatus, params};
+
+use crate::connection::open_writer;
+use crate::settings::{Durability, Settings};
+use crate::work::{NEXT_PRIORITY, due_of_priority};
+use crate::{due, jobs, upkeep};
+
+/// Of priority 9 and 5 in the future, and five that are due, of priority 1.
+const FILL: &str = "WITH RECURSIVE number (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM number WHERE n < ?1)
+    INSERT INTO punctual_message (id, queue, topic, priority, due_at, planned_at, created_at, source, exclusive, body)
+    SELECT randomblob(16), 'default', 'mail', CASE n % 2 WHEN 0 THEN 9 ELSE 5 END, 1000000 + n, 0, 0, 0, 0, x'00'
+    FROM number";
+const DUE: &str = "WITH RECURSIVE number (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM number WHERE n < 5)
+    INSERT INTO punctual_message (id, queue, topic, priority, due_at, planned_at, created_at, source, exclusive, body)
+    SELECT randomblob(16), 'default', 'mail', 1, n, 0, 0, 0, 0, x'00' FROM number";
+
+fn filled(folder: &tempfile::TempDir, count: u32) -> Connection {
+    let settings = Settings {
+        path: folder.path().join("punctual.db"),
+        durability: Durability::Normal,
+        patience: Duration::ZERO,
+        clock: Arc::new(SystemClock),
+        readers: 1,
+        pages_max: None,
+    };
+    let connection = open_writer(&settings).unwrap();
+    connection.execute(FILL, [count]).unwrap();
+    connection.execute(DUE, []).unwrap();
+    connection
+}
+
+fn lines() -> [Line; 2] {
+    [Line::Queue(Queue::default()), Line::Jobs]
+}
+
+fn plan(connection: &Connection, sql: &str) -> String {
+    let mut statement = connection.prepare(&format!("EXPLAIN QUERY PLAN {sql}")).unwrap();
+    // Nothing is bound: it is explained, not run.
+    let mut rows = statement.raw_query();
+    let mut lines: Vec<String> = Vec::new();
+    while let Some(row) = rows.next().unwrap() {
+        lines.push(row.get(3).unwrap());
+    }
+    lines.join("; ")
+}
+
+#[test]
+fn what_is_asked_again_and_again_is_found_by_an_index_and_not_sorted() {
+    let folder = tempfile::tempdir().unwrap();
+    let connection = filled(&folder, 10);
+    let statements = [
+        due_of_priority(),
+        NEXT_PRIORITY.to_owned(),
+        due::statement(&lines()),
+        jobs::DUE.to_owned(),
+        upkeep::LAPSED.to_owned(),
+        upkeep::NEXT_OWNER.to_owned(),
+        "SELECT id FROM punctual_finished WHERE ended_at < ?1 ORDER BY ended_at, id LIMIT ?2"
+            .to_owned(),
+        "SELECT id FROM punctual_dead WHERE ended_at < ?1 ORDER BY ended_at, id LIMIT ?2"
+            .to_owned(),
+        "SELECT id FROM punctual_execution WHERE ended_at < ?1 ORDER BY ended_at LIMIT ?2"
+            .to_owned(),
+        "SELECT id FROM punctual_message WHERE dedupe = ?1".to_owned(),
+        "SELECT id FROM punctual_message WHERE topic = ?1 AND key = ?2 AND state = 0".to_owned(),
+        "SELECT id FROM punctual_message WHERE job = ?1 AND state = 0".to_owned(),
+        "DELETE FROM punctual_execution WHERE message = ?1".to_owned(),
+    ];
+    for sql in statements {
+        let plan = plan(&connection, &sql);
+        // The ten priorities, and the first job of its index, are all that is walked through.
+        let plan = plan.replace("SCAN level", "").replace("SCAN 10 CONSTANT ROWS", "");
+        let plan = plan.replace("SCAN CONSTANT ROW", "");
+        assert!(!plan.contains("SCAN"), "{sql}: {plan}");
+        assert!(!plan.contains("TEMP B-TREE"), "{sql}: {plan}");
+        assert!(plan.contains("USING"), "{sql}: {plan}");
+    }
+}
+
+/// Steps of SQLite's machine for one claim's search and one look.
+fn steps(connection: &Connection) -> (i32, i32) {
+    let mut search = 0;
+    for priority in [9, 5, 1] {
+        let sql = due_of_priority();
+        let mut statement = connection.prepare(&sql).unwrap();
+        let mut rows = statement.query(params!["default", priority, 100]).unwrap();
+        let mut found = 0;
+        while rows.next().unwrap().is_some() {
+            found += 1;
+        }
+        drop(rows);
+        assert_eq!(found, if priority == 1 { 5 } else { 0 });
+        search += statement.get_status(StatementStatus::VmStep);
+    }
+    let sql = due::statement(&lines());
+    let mut look = connection.prepare(&sql).unwrap();
+    let first: i64 = look.query_row(["default"], |row| row.get(0)).unwrap();
+    assert_eq!(first, 1);
+    (search, look.get_status(StatementStatus::VmStep))
+}
+
+#[test]
+fn two_hundred_thousand_messages_of_the_future_cost_a_claim_and_a_look_nothing() {
+    let (few, many) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let (few, many) = (steps(&filled(&few, 10)), steps(&filled(&many, 200_000)));
+    assert_eq!(few, many);
+}

@@ -1,0 +1,60 @@
+//! What a doctor is told about a file.
+
+use punctual::Storage as _;
+use punctual::storage::Command;
+
+use crate::fixture::{Fixture, at, claim, offer};
+
+#[tokio::test]
+async fn a_healthy_file_has_no_findings() {
+    let f = Fixture::new();
+    let storage = f.open().await;
+    storage.enqueue(f.entries(50), at(0)).await.unwrap();
+    claim(&storage, f.process(), 10).await;
+    let check = storage.check().await.unwrap();
+    assert_eq!(check.findings, Vec::<String>::new());
+    assert!(check.sound && !check.is_locked);
+    assert_eq!(check.schema_version, check.schema_known);
+    assert_eq!((check.journal_mode.as_str(), check.page_length), ("wal", 4_096));
+    assert!(check.pages > 10 && check.journal_length > 0);
+}
+
+#[tokio::test]
+async fn a_writer_that_holds_the_lock_is_seen() {
+    let f = Fixture::new();
+    let storage = f.open().await;
+    let lock = f.lock();
+    assert!(storage.check().await.unwrap().is_locked);
+    drop(lock);
+    assert!(!storage.check().await.unwrap().is_locked);
+}
+
+#[tokio::test]
+async fn rows_that_were_changed_by_hand_and_an_index_that_lies_are_found() {
+    let f = Fixture::new();
+    let storage = f.open().await;
+    storage.enqueue(f.entries(3), at(0)).await.unwrap();
+    f.somebody_else().execute("DELETE FROM punctual_message", []).unwrap();
+    let check = storage.check().await.unwrap();
+    assert!(check.sound);
+    assert_eq!(check.findings.len(), 1);
+    assert!(check.findings[0].contains("said to have 3 messages"), "{}", check.findings[0]);
+}
+
+#[tokio::test]
+async fn a_damaged_file_is_found() {
+    let f = Fixture::new();
+    let storage = f.open().await;
+    let message = f.message();
+    offer(&storage, message.clone()).await;
+    storage.close().await.unwrap();
+    let damage = "PRAGMA writable_schema = ON;
+        UPDATE sqlite_schema SET rootpage = (SELECT rootpage FROM sqlite_schema
+        WHERE name = 'punctual_process') WHERE name = 'punctual_message_key'";
+    f.somebody_else().execute_batch(damage).unwrap();
+    let storage = f.open().await;
+    let check = storage.check().await.unwrap();
+    assert!(!check.sound, "{check:?}");
+    assert!(check.findings.iter().any(|finding| finding.contains("damaged")), "{check:?}");
+    storage.command(Command::Delete(message.id), at(0)).await.unwrap();
+}

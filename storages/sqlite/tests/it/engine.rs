@@ -1,0 +1,58 @@
+//! The whole engine on a file: what was published is handled, also after a restart.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use punctual::clock::add;
+use punctual::{Clock as _, Context, Outcome, Punctual, SystemClock};
+use punctual_sqlite::SqliteStorage;
+
+use crate::fixture::Fixture;
+
+async fn start(storage: &Arc<SqliteStorage>, handled: &Arc<AtomicU32>) -> Punctual {
+    let handled = Arc::clone(handled);
+    let handler = move |number: u32, _: Context| {
+        let handled = Arc::clone(&handled);
+        async move {
+            handled.fetch_add(number, Ordering::SeqCst);
+            Outcome::Done
+        }
+    };
+    let builder = Punctual::builder().storage(Arc::clone(storage)).handler("add", handler);
+    let punctual = builder.build().unwrap();
+    punctual.start().await.unwrap();
+    punctual
+}
+
+async fn wait_for(handled: &AtomicU32, sum: u32) {
+    for _ in 0..500 {
+        if handled.load(Ordering::SeqCst) == sum {
+            return;
+        }
+        SystemClock.sleep_until(add(SystemClock.now(), Duration::from_millis(20))).await;
+    }
+    panic!("{} of {sum} was handled", handled.load(Ordering::SeqCst));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_was_published_is_handled_and_what_was_left_is_handled_after_a_restart() {
+    let f = Fixture::new();
+    let handled = Arc::new(AtomicU32::new(0));
+    let storage = Arc::new(f.open().await);
+    let punctual = start(&storage, &handled).await;
+    for number in 1..=10_u32 {
+        punctual.publisher().publish("add", &number).await.unwrap();
+    }
+    wait_for(&handled, 55).await;
+    let later = Duration::from_secs(1);
+    punctual.publisher().publish("add", &100_u32).after(later).await.unwrap();
+    punctual.shutdown().await;
+    storage.close().await.unwrap();
+
+    let storage = Arc::new(f.open().await);
+    let punctual = start(&storage, &handled).await;
+    wait_for(&handled, 155).await;
+    punctual.shutdown().await;
+    assert!(storage.check().await.unwrap().findings.is_empty());
+}
