@@ -17,7 +17,7 @@
 //!
 //! A storage that is always there gives a fresh place for each case:
 //!
-//! ```
+//! ```no_run
 //! use std::process::ExitCode;
 //! use std::sync::Arc;
 //!
@@ -37,7 +37,7 @@
 //!     let backend = Backend::here(|clock| async move {
 //!         Ok(Memory(Arc::new(MemoryStorage::new(Arc::new(clock)))))
 //!     });
-//!     storage::run("memory", backend.follows_the_clock())
+//!     storage::run("memory", backend.follows_the_clock().rings_between_nodes())
 //! }
 //! ```
 //!
@@ -46,7 +46,7 @@
 //! database is open connections, close them, and take the data away (here with types of its own in
 //! place of yours):
 //!
-//! ```
+//! ```no_run
 //! # use std::process::ExitCode;
 //! # use std::sync::Arc;
 //! # use punctual::{MemoryStorage, Result};
