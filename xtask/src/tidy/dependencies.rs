@@ -1,9 +1,9 @@
 //! Who may know whom: read from the manifests and from the code.
 //!
 //! A storage or a transport knows the core and nothing else of ours, but for the rows the SQL storages
-//! share; the core knows none of them; only
-//! `server/src/backends.rs` names concrete ones. Back-ends are recognised by their folder, so a new one
-//! is under the rule from its first commit.
+//! share; the core knows none of them; only `connect/`, which opens them by address, and
+//! `server/src/backends.rs` name concrete ones. Back-ends are recognised by their folder, so a new one is
+//! under the rule from its first commit.
 
 use super::source::has_word;
 use super::{Finding, Source};
@@ -13,8 +13,10 @@ const FAMILIES: [&str; 2] = ["storages/", "transports/"];
 const SUITE: &str = "punctual-conformance";
 /// What the SQL storages share.
 const ROWS: &str = "punctual-rows";
-/// The one file that names concrete back-ends.
+/// The one file of the server that names concrete back-ends.
 const BACK_ENDS: &str = "server/src/backends.rs";
+/// The crate that opens storages by address.
+const CONNECT: &str = "connect/";
 /// Folders outside the product: they show and measure concrete back-ends.
 const OUTSIDE: [&str; 4] = ["bench/", "chaos/", "examples/", "xtask/"];
 
@@ -70,9 +72,9 @@ fn refusal(source: &Source, section: &str, package: &str, back_ends: &[String]) 
     if folder == "core/" && !for_tests && package != "punctual-macros" {
         return Some(format!("the core does not know `{package}`"));
     }
-    let may_name = folder == "server/" || OUTSIDE.contains(&folder);
+    let may_name = [CONNECT, "server/"].contains(&folder) || OUTSIDE.contains(&folder);
     if !may_name && !for_tests && back_ends.iter().any(|name| name == package) {
-        return Some(format!("only the server names back-ends such as `{package}`"));
+        return Some(format!("only {CONNECT} and the server name back-ends such as `{package}`"));
     }
     None
 }
@@ -86,14 +88,17 @@ fn our_packages(line: &str) -> impl Iterator<Item = &str> {
 fn code(source: &Source, back_ends: &[String]) -> Vec<Finding> {
     let of_product = !OUTSIDE.iter().any(|folder| source.path.starts_with(folder))
         && !FAMILIES.iter().any(|family| source.path.starts_with(family));
-    if source.path == BACK_ENDS || !of_product || source.path.contains("/tests/") {
+    let may_name = source.path == BACK_ENDS || source.path.starts_with(CONNECT);
+    if may_name || !of_product || source.path.contains("/tests/") {
         return Vec::new();
     }
     let names: Vec<String> = back_ends.iter().map(|name| name.replace('-', "_")).collect();
     source
         .code_lines()
         .filter(|(_, line)| names.iter().any(|name| has_word(line, name)))
-        .map(|(number, _)| source.finding(number, format!("only {BACK_ENDS} names back-ends")))
+        .map(|(number, _)| {
+            source.finding(number, format!("only {CONNECT} and {BACK_ENDS} name back-ends"))
+        })
         .collect()
 }
 
@@ -147,9 +152,11 @@ mod tests {
         let text = "[dependencies]\npunctual-sqlite = { workspace = true, optional = true }\n";
         assert_eq!(count(&[("cli/Cargo.toml", text)]), 1);
         assert_eq!(count(&[("server/Cargo.toml", text)]), 0);
+        assert_eq!(count(&[("connect/Cargo.toml", text)]), 0);
         let code = "use punctual_sqlite::SqliteStorage;\n";
         assert_eq!(count(&[("server/src/config.rs", code)]), 1);
         assert_eq!(count(&[("server/src/backends.rs", code)]), 0);
+        assert_eq!(count(&[("connect/src/opened.rs", code)]), 0);
         assert_eq!(count(&[("examples/src/outbox.rs", code)]), 0);
     }
 }
