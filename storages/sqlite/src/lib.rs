@@ -38,3 +38,8 @@ pub use sqlite_storage::SqliteStorage;
 
 /// The driver, for transactions of your own; see [`SqliteOutbox`].
 pub use rusqlite;
+
+// The README is compiled with the tests.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+mod readme {}

@@ -12,6 +12,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
+use std::time::Duration;
 
 use punctual::{Error, Result};
 use rusqlite::Connection;
@@ -23,6 +24,7 @@ use crate::bells::Bells;
 use crate::connection::open_writer;
 use crate::effects::Effects;
 use crate::fault::{Fault, Tried};
+use crate::patience::pause;
 use crate::settings::Settings;
 
 /// How many calls may wait; who comes after waits to be let in.
@@ -31,6 +33,13 @@ const WAITING_MAX: usize = 1_024;
 const CALLS_MAX: usize = 1_024;
 /// How many rows, more or less, share a transaction at most.
 const ROWS_MAX: usize = 8_192;
+
+/// Before the first look at whether somebody else wrote.
+const UNSEEN: i64 = i64::MIN;
+/// After another process wrote, this many of our transactions are each followed by a moment in which
+/// the lock is free: whoever waits for it can only look now and then, and would hardly ever find it so.
+const COURTESIES: u32 = 64;
+const COURTESY: Duration = Duration::from_micros(500);
 
 /// What the thread is asked for.
 enum Order {
@@ -67,7 +76,16 @@ impl Writer {
             if opened.send(Ok(())).is_ok() {
                 let (commits, activity) = counted;
                 let connection = Some(connection);
-                Thread { connection, settings, bells, commits, activity, seen: 0 }.run(waiting);
+                Thread {
+                    connection,
+                    settings,
+                    bells,
+                    commits,
+                    activity,
+                    seen: UNSEEN,
+                    courtesies: 0,
+                }
+                .run(waiting);
             }
         };
         spawn("punctual-sqlite-writer", thread)?;
@@ -136,6 +154,8 @@ struct Thread {
     activity: Arc<AtomicU64>,
     /// The number by which SQLite tells that another connection wrote.
     seen: i64,
+    /// How many more transactions leave room for a neighbour.
+    courtesies: u32,
 }
 
 impl Thread {
@@ -152,6 +172,10 @@ impl Thread {
                 self.connection = None;
             }
             self.activity.fetch_add(1, Ordering::AcqRel);
+            if self.courtesies > 0 {
+                self.courtesies -= 1;
+                pause(COURTESY);
+            }
         }
         let closed = self.finish();
         for done in closing {
@@ -209,6 +233,9 @@ impl Thread {
 
     fn somebody_else(&mut self, data_version: i64) {
         if self.seen != data_version {
+            if self.seen != UNSEEN {
+                self.courtesies = COURTESIES;
+            }
             self.seen = data_version;
             self.bells.ring_all();
         }

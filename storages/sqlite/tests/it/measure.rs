@@ -4,7 +4,9 @@
 #![allow(clippy::cast_precision_loss)] // rates are for people
 
 use std::sync::Arc;
+use std::time::Duration;
 
+use punctual::clock::add;
 use punctual::policy::Verdict;
 use punctual::{Clock as _, Storage as _, SystemClock};
 use rusqlite::{Connection, params};
@@ -179,4 +181,30 @@ fn raw_settle(f: &Fixture, connection: &Connection, claimed: &[([u8; 16], Vec<u8
         append.execute(params![f.process().as_uuid().as_bytes(), id, [7_u8; 16]]).unwrap();
     }
     connection.execute_batch("COMMIT").unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "a measurement, for people"]
+async fn measure_two_busy_handles_on_one_file() {
+    let f = Arc::new(Fixture::new());
+    let handles = [Arc::new(f.open().await), Arc::new(f.open().await)];
+    let end = add(SystemClock.now(), Duration::from_secs(4));
+    let tasks: Vec<_> = (0..16)
+        .map(|number| {
+            let (f, storage) = (Arc::clone(&f), Arc::clone(&handles[number % 2]));
+            tokio::spawn(async move {
+                let (mut count, mut longest) = (0, 0_f64);
+                while SystemClock.now() < end {
+                    let start = SystemClock.now();
+                    storage.enqueue(f.entries(1), at(0)).await.unwrap();
+                    (count, longest) = (count + 1, longest.max(took(start)));
+                }
+                (number % 2, count, longest)
+            })
+        })
+        .collect();
+    for task in tasks {
+        let (handle, count, longest) = task.await.unwrap();
+        println!("handle {handle}: {count} calls, the longest {:.0} ms", longest * 1e3);
+    }
 }
