@@ -37,6 +37,18 @@ impl From<Error> for Fault {
     }
 }
 
+/// What was read, or nothing when it cannot be read: a damaged row, or one of a newer version, must not
+/// stop those behind it. It stays where it is, and whoever asks for it by its id is told.
+pub(crate) fn passed_over<T>(read: Tried<T>) -> Tried<Option<T>> {
+    match read {
+        Err(Fault::Refused(error)) if error.kind() == ErrorKind::Corrupt => {
+            tracing::warn!(%error, "a row that cannot be read is passed over");
+            Ok(None)
+        }
+        read => read.map(Some),
+    }
+}
+
 impl Fault {
     fn code(&self) -> Option<ErrorCode> {
         match self {

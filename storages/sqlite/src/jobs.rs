@@ -11,7 +11,7 @@ use rusqlite::{Connection, OptionalExtension as _, params};
 
 use crate::commands::cancel;
 use crate::effects::Effects;
-use crate::fault::Tried;
+use crate::fault::{Fault, Tried, passed_over};
 use crate::row::Appending;
 use crate::work::{Enqueueing, turn_is_free};
 
@@ -77,8 +77,10 @@ pub(crate) fn due_jobs(
     let mut rows = statement.query(params![micros(now), limit])?;
     let mut due = Vec::new();
     while let Some(row) = rows.next()? {
-        let record = read(row.get_ref(0)?.as_str()?, row.get_ref(1)?.as_str()?)?;
-        due.push(DueJob { record, alive: row.get(2)? });
+        let record = read(row.get_ref(0)?.as_str()?, row.get_ref(1)?.as_str()?);
+        if let Some(record) = passed_over(record.map_err(Fault::from))? {
+            due.push(DueJob { record, alive: row.get(2)? });
+        }
     }
     Ok(due)
 }

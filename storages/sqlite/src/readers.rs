@@ -12,7 +12,7 @@ use tokio::sync::{mpsc, oneshot};
 use crate::connection::open_reader;
 use crate::fault::{Fault, Tried};
 use crate::settings::Settings;
-use crate::writer::{closed, spawn};
+use crate::writer::{closed, gone, spawn};
 
 /// How many may wait to read; who comes after waits to be let in.
 const WAITING_MAX: usize = 256;
@@ -77,7 +77,7 @@ impl Readers {
         let readings = self.readings().ok_or_else(closed)?;
         readings.send(reading).await.map_err(|_| closed())?;
         drop(readings);
-        answer.await.map_err(|_| closed())?
+        answer.await.map_err(|_| gone())?
     }
 
     /// Reads with several statements that all see the same moment.

@@ -39,6 +39,12 @@ impl Conditions {
         }
     }
 
+    /// Newest id first, at most so many.
+    fn newest(&mut self, limit: usize) {
+        self.values.push(Value::Integer(i64::try_from(limit).unwrap_or(i64::MAX)));
+        let _ = write!(self.sql, " ORDER BY id DESC LIMIT ?{}", self.values.len());
+    }
+
     /// Only rows whose column is one of these numbers.
     fn one_of(&mut self, column: &str, codes: &[i16]) {
         let codes: Vec<String> = codes.iter().map(ToString::to_string).collect();
@@ -74,13 +80,8 @@ pub(crate) fn messages(
         if table != Table::Dead && !filter.states.is_empty() {
             conditions.one_of("state", &wanted);
         }
-        let sql = format!(
-            "SELECT {} FROM {}{} ORDER BY id DESC LIMIT {}",
-            table.columns(),
-            table.name(),
-            conditions.sql,
-            limit + 1
-        );
+        conditions.newest(limit + 1);
+        let sql = format!("SELECT {} FROM {}{}", table.columns(), table.name(), conditions.sql);
         let mut statement = connection.prepare_cached(&sql)?;
         let mut rows = statement.query(params_from_iter(conditions.values))?;
         while let Some(row) = rows.next()? {
@@ -135,11 +136,8 @@ pub(crate) fn executions(
         conditions.one_of("ending", &endings_named(&filter.endings));
     }
     let limit = page.bounded();
-    let sql = format!(
-        "SELECT {EXECUTION_COLUMNS} FROM punctual_execution{} ORDER BY id DESC LIMIT {}",
-        conditions.sql,
-        limit + 1
-    );
+    conditions.newest(limit + 1);
+    let sql = format!("SELECT {EXECUTION_COLUMNS} FROM punctual_execution{}", conditions.sql);
     let mut statement = connection.prepare_cached(&sql)?;
     let mut rows = statement.query(params_from_iter(conditions.values))?;
     let mut found = Vec::new();

@@ -8,7 +8,7 @@ use punctual_rows::instant::{instant, micros, micros_up};
 use rusqlite::{Connection, OptionalExtension as _, params};
 
 use crate::effects::Effects;
-use crate::fault::Tried;
+use crate::fault::{Tried, passed_over};
 use crate::row::{MESSAGE_COLUMNS, Table, claimed_of};
 use crate::work::next_tokens;
 
@@ -70,7 +70,7 @@ pub(crate) fn reclaim(
         let mut statement = transaction.prepare_cached(&sql)?;
         let mut rows = statement.query([id])?;
         if let Some(row) = rows.next()? {
-            claimed.push(claimed_of(row, lease)?);
+            claimed.extend(passed_over(claimed_of(row, lease))?);
         }
     }
     Ok(claimed)

@@ -141,8 +141,8 @@ pub(crate) fn closed() -> Error {
     Error::unavailable("this handle on the storage was closed; open the file again")
 }
 
-fn gone() -> Error {
-    Error::internal("the thread that writes gave no answer; repeat the call, and report this")
+pub(crate) fn gone() -> Error {
+    Error::internal("the thread that was asked gave no answer; repeat the call, and report this")
 }
 
 /// What the thread owns.

@@ -10,7 +10,7 @@ use punctual_rows::instant::{instant, micros};
 use rusqlite::{Connection, OptionalExtension as _, params};
 
 use crate::effects::Effects;
-use crate::fault::Tried;
+use crate::fault::{Tried, passed_over};
 use crate::row::{MESSAGE_COLUMNS, claimed_of};
 
 /// Priorities are 0 to 9.
@@ -88,7 +88,7 @@ impl Claiming<'_> {
             && let Some(row) = rows.next()?
         {
             let lease = Lease { owner: self.claim.owner, token: 0, until: instant(self.until)? };
-            let claimed = claimed_of(row, lease)?;
+            let Some(claimed) = passed_over(claimed_of(row, lease))? else { continue };
             if let Some(occurrence) = &claimed.message.occurrence {
                 let is_first = self.jobs.insert(occurrence.job.clone());
                 if claimed.message.exclusive && !is_first {

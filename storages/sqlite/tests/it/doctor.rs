@@ -1,7 +1,7 @@
 //! What a doctor is told about a file.
 
-use punctual::Storage as _;
-use punctual::storage::Command;
+use punctual::storage::{Command, Commanded};
+use punctual::{ErrorKind, Inspect as _, Storage as _};
 
 use crate::fixture::{Fixture, at, claim, offer};
 
@@ -39,6 +39,23 @@ async fn rows_that_were_changed_by_hand_and_an_index_that_lies_are_found() {
     assert!(check.sound);
     assert_eq!(check.findings.len(), 1);
     assert!(check.findings[0].contains("said to have 3 messages"), "{}", check.findings[0]);
+}
+
+#[tokio::test]
+async fn a_row_that_cannot_be_read_stops_nobody_and_can_be_deleted() {
+    let f = Fixture::new();
+    let storage = f.open().await;
+    let (damaged, sound) = (f.message(), f.message());
+    offer(&storage, damaged.clone()).await;
+    offer(&storage, sound.clone()).await;
+    let newer = "UPDATE punctual_message SET source = 99 WHERE id = ?";
+    f.somebody_else().execute(newer, [damaged.id.as_uuid().as_bytes()]).unwrap();
+    let claimed = claim(&storage, f.process(), 9).await;
+    assert_eq!(claimed.iter().map(|one| one.message.id).collect::<Vec<_>>(), [sound.id]);
+    let error = storage.message(damaged.id).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Corrupt, "{error}");
+    let deleted = storage.command(Command::Delete(damaged.id), at(0)).await.unwrap();
+    assert_eq!(deleted, Commanded::Applied(1));
 }
 
 #[tokio::test]
