@@ -4,6 +4,8 @@ use clap::{Parser, Subcommand};
 
 use crate::commands::cron::CronCommand;
 use crate::commands::demo::DemoArgs;
+use crate::commands::doctor::DoctorArgs;
+use crate::commands::transfer::{ExportArgs, ImportArgs, MoveArgs};
 
 /// Messages now, messages later, and work on a schedule.
 #[derive(Debug, Parser)]
@@ -21,4 +23,12 @@ pub(crate) enum Command {
     Cron(CronCommand),
     /// Watch Punctual at work: a cron job, a delayed message, a retry and a dead letter.
     Demo(DemoArgs),
+    /// Look at a storage and say what is wrong with it.
+    Doctor(DoctorArgs),
+    /// Write the jobs and unfinished messages of a storage as JSON lines.
+    Export(ExportArgs),
+    /// Read what `export` wrote into a storage; what is there already is left alone.
+    Import(ImportArgs),
+    /// Copy the jobs and unfinished messages of one storage into another.
+    Move(MoveArgs),
 }

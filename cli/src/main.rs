@@ -3,6 +3,7 @@
 
 mod args;
 mod commands;
+mod terminal;
 
 use std::process::ExitCode;
 
@@ -18,5 +19,9 @@ fn main() -> ExitCode {
     match Args::parse().command {
         Command::Cron(command) => commands::cron::run(command),
         Command::Demo(arguments) => commands::demo::run(&arguments),
+        Command::Doctor(arguments) => commands::doctor::run(&arguments),
+        Command::Export(arguments) => commands::transfer::run_export(&arguments),
+        Command::Import(arguments) => commands::transfer::run_import(&arguments),
+        Command::Move(arguments) => commands::transfer::run_move(&arguments),
     }
 }

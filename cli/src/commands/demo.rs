@@ -17,7 +17,9 @@ use punctual::model::Terms;
 use punctual::{Context, Job, Occurrence, Punctual, Retry};
 use tokio::sync::broadcast::error::RecvError;
 
-use screen::{Screen, complain};
+use screen::Screen;
+
+use crate::terminal::complain;
 
 /// How long to watch.
 #[derive(Debug, Args)]

@@ -2,3 +2,6 @@
 
 pub(crate) mod cron;
 pub(crate) mod demo;
+pub(crate) mod doctor;
+mod storage;
+pub(crate) mod transfer;

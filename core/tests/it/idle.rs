@@ -32,7 +32,7 @@ async fn what_nobody_rang_for_is_found_within_the_poll_interval() {
     let punctual = Punctual::builder()
         .clock(clock.clone())
         .storage(Faulty::deaf(&storage))
-        .handler("hello", telling::<()>(&log, |_, _| "hello".to_owned()))
+        .handler("hello", telling::<()>(&log, |(), _| "hello".to_owned()))
         .build()
         .unwrap();
     punctual.start().await.unwrap();

@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use punctual::inspect::{JobFilter, MessageFilter, Page};
 use punctual::model::{MessageRecord, State};
-use punctual::storage::Storage;
 use punctual::transfer::{Exported, Import, Imported, export};
 use punctual::{Inspect, Job, MemoryStorage, Outcome, Result};
 

@@ -108,11 +108,6 @@ fn line(text: &str) -> Result<()> {
     Ok(writeln!(io::stdout(), "{text}")?)
 }
 
-/// Says what went wrong. Nothing is left to tell when even that cannot be written.
-pub(super) fn complain(error: &anyhow::Error) {
-    let _ = writeln!(io::stderr(), "error: {error:#}");
-}
-
 /// The colour, the word, the subject and the rest of an event's line.
 fn told(event: &Event, now: Timestamp) -> (&'static str, &'static str, String, String) {
     match event {

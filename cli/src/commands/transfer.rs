@@ -1,0 +1,177 @@
+//! `punctual export`, `import` and `move`: jobs and unfinished messages from one storage to another,
+//! through a file or directly.
+
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, BufWriter, IsTerminal, Write};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::{Context, Result, bail};
+use clap::Args;
+use indicatif::{ProgressBar, ProgressStyle};
+use punctual::clock::{Clock, SystemClock};
+use punctual::model::State;
+use punctual::transfer::{Exported, Import, Imported, export};
+use punctual_connect::{Address, Opened};
+
+use super::storage::{StorageArgs, existing, on_runtime, open};
+use crate::terminal::tell;
+
+/// Where to write what is exported.
+#[derive(Debug, Args)]
+pub(crate) struct ExportArgs {
+    #[command(flatten)]
+    storage: StorageArgs,
+    /// The file to write; without one the lines go to standard output.
+    file: Option<PathBuf>,
+    /// Export although messages are running; they will be pending where they are imported, and may
+    /// run twice.
+    #[arg(long)]
+    running: bool,
+}
+
+/// Where to read what is imported.
+#[derive(Debug, Args)]
+pub(crate) struct ImportArgs {
+    #[command(flatten)]
+    storage: StorageArgs,
+    /// The file to read; without one the lines come from standard input.
+    file: Option<PathBuf>,
+}
+
+/// From where to where.
+#[derive(Debug, Args)]
+pub(crate) struct MoveArgs {
+    /// The storage to read; it is left as it is.
+    #[arg(long, value_name = "ADDRESS")]
+    from: String,
+    /// The storage to write.
+    #[arg(long, value_name = "ADDRESS")]
+    to: String,
+    /// Move although messages are running; they will be pending in the target, and may run twice.
+    #[arg(long)]
+    running: bool,
+}
+
+pub(crate) fn run_export(arguments: &ExportArgs) -> ExitCode {
+    on_runtime(async {
+        let source = open(&existing(&arguments.storage.address)?).await?;
+        let progress = begin(&source, arguments.running).await?;
+        let exported = match &arguments.file {
+            Some(path) => {
+                let file = File::create_new(path)
+                    .with_context(|| format!("cannot create {}", path.display()))?;
+                write_lines(&source, BufWriter::new(file), &progress).await?
+            }
+            None => write_lines(&source, io::stdout().lock(), &progress).await?,
+        };
+        progress.finish_and_clear();
+        tell(&format!("Exported {}.", counted(exported.jobs, exported.messages)));
+        Ok(())
+    })
+}
+
+pub(crate) fn run_import(arguments: &ImportArgs) -> ExitCode {
+    on_runtime(async {
+        let target = open(&Address::parse(&arguments.storage.address)?).await?;
+        let lines: Box<dyn BufRead> = match &arguments.file {
+            Some(path) => {
+                let file =
+                    File::open(path).with_context(|| format!("cannot open {}", path.display()))?;
+                Box::new(BufReader::new(file))
+            }
+            None => Box::new(io::stdin().lock()),
+        };
+        let progress = bar(None);
+        let mut import = Import::new(&*target.storage, SystemClock.now());
+        for line in lines.lines() {
+            import.line(&line.context("cannot read the export")?).await?;
+            progress.inc(1);
+        }
+        let imported = import.finish().await?;
+        progress.finish_and_clear();
+        say(&imported);
+        Ok(())
+    })
+}
+
+pub(crate) fn run_move(arguments: &MoveArgs) -> ExitCode {
+    on_runtime(async {
+        let from = existing(&arguments.from)?;
+        let to = Address::parse(&arguments.to)?;
+        if from == to {
+            bail!("source and target are the same storage; nothing to move");
+        }
+        if from == Address::Memory || to == Address::Memory {
+            bail!("a storage in memory ends with this command; move between files and databases");
+        }
+        let source = open(&from).await?;
+        let progress = begin(&source, arguments.running).await?;
+        let target = open(&to).await?;
+        let now = SystemClock.now();
+        let mut import = Import::new(&*target.storage, now);
+        export(&*source.inspect, now, async |line| {
+            progress.inc(1);
+            import.line(&line).await
+        })
+        .await?;
+        let imported = import.finish().await?;
+        progress.finish_and_clear();
+        say(&imported);
+        tell("The source is as it was; do not start workers on it again.");
+        Ok(())
+    })
+}
+
+/// Refuses while somebody works on the source, and starts the bar.
+async fn begin(source: &Opened, running_too: bool) -> Result<ProgressBar> {
+    let counts = source.inspect.counts(SystemClock.now()).await?;
+    let running = counts.total(State::Running);
+    if running > 0 && !running_too {
+        bail!(
+            "{running} messages are running; stop the workers of this storage first, or add --running and accept that they may run twice"
+        );
+    }
+    Ok(bar(Some(running + counts.total(State::Pending) + counts.total(State::Dead))))
+}
+
+async fn write_lines(
+    source: &Opened,
+    mut to: impl Write,
+    progress: &ProgressBar,
+) -> Result<Exported> {
+    let exported = export(&*source.inspect, SystemClock.now(), async |line| {
+        progress.inc(1);
+        writeln!(to, "{line}").map_err(|error| {
+            punctual::Error::unavailable(format!("cannot write the export: {error}"))
+        })
+    })
+    .await?;
+    to.flush().context("cannot write the export")?;
+    Ok(exported)
+}
+
+/// A bar for people; nothing where nobody looks.
+fn bar(length: Option<u64>) -> ProgressBar {
+    if !io::stderr().is_terminal() {
+        return ProgressBar::hidden();
+    }
+    let style = ProgressStyle::with_template("{bar:40} {pos}/{len} {per_sec} {eta}");
+    match (length, style) {
+        (Some(length), Ok(style)) => ProgressBar::new(length).with_style(style),
+        _ => ProgressBar::new_spinner(),
+    }
+}
+
+fn say(imported: &Imported) {
+    tell(&format!("Imported {}.", counted(imported.jobs, imported.messages)));
+    if imported.jobs_known + imported.messages_known > 0 {
+        let known = counted(imported.jobs_known, imported.messages_known);
+        tell(&format!("Left alone, because they were there already: {known}."));
+    }
+}
+
+fn counted(jobs: u64, messages: u64) -> String {
+    let plural = |count: u64| if count == 1 { "" } else { "s" };
+    format!("{jobs} job{} and {messages} message{}", plural(jobs), plural(messages))
+}

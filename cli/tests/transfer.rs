@@ -1,0 +1,196 @@
+//! `export`, `import`, `move` and `doctor` as a person runs them. The move to PostgreSQL is ignored
+//! without a server, and fails when the server is required.
+
+#![allow(clippy::unwrap_used, clippy::expect_used)] // a set-up that fails is a test that fails
+
+use std::path::Path;
+use std::process::{Command, ExitCode, Output};
+use std::sync::Arc;
+use std::time::Duration;
+
+use libtest_mimic::{Arguments, Failed, Trial};
+use punctual::{Job, Punctual};
+use punctual_sqlite::SqliteStorage;
+
+const SERVER: &str = "PUNCTUAL_POSTGRES_URL";
+
+fn main() -> ExitCode {
+    let missing = std::env::var_os(SERVER).is_none();
+    let required = std::env::var("PUNCTUAL_REQUIRE").unwrap_or_default();
+    let is_required = required.split(',').any(|name| name.trim() == "postgres");
+    let to_postgres = Trial::test("a_file_moves_to_postgres_and_nothing_is_lost", move || {
+        if missing {
+            return Err(Failed::from(format!("{SERVER} is not set")));
+        }
+        a_file_moves_to_postgres_and_nothing_is_lost();
+        Ok(())
+    });
+    let always: [(&str, fn()); 4] = [
+        ("an_export_is_imported_elsewhere", an_export_is_imported_elsewhere),
+        ("a_move_can_be_repeated", a_move_can_be_repeated),
+        ("bad_addresses_are_named", bad_addresses_are_named),
+        ("the_doctor_finds_what_is_wrong", the_doctor_finds_what_is_wrong),
+    ];
+    let mut trials: Vec<Trial> = always
+        .into_iter()
+        .map(|(name, run)| {
+            Trial::test(name, move || {
+                run();
+                Ok(())
+            })
+        })
+        .collect();
+    trials.push(to_postgres.with_ignored_flag(missing && !is_required));
+    libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
+}
+
+fn punctual(folder: &Path, line: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_punctual")).args(line).current_dir(folder).output().unwrap()
+}
+
+/// What a command said in passing, after it went well.
+fn told(folder: &Path, line: &[&str]) -> String {
+    let output = punctual(folder, line);
+    let text = String::from_utf8(output.stderr).unwrap();
+    assert!(output.status.success(), "{line:?}: {text}");
+    text
+}
+
+fn refused(folder: &Path, line: &[&str]) -> String {
+    let output = punctual(folder, line);
+    let text = String::from_utf8(output.stderr).unwrap();
+    assert!(!output.status.success(), "{line:?} went well");
+    text
+}
+
+/// A file with two jobs, 1,200 messages that wait, and a dead letter.
+fn fill(path: &Path) {
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let storage = Arc::new(SqliteStorage::open(path).await.unwrap());
+        let punctual = Punctual::builder()
+            .storage(storage.clone())
+            .declare(Job::cron("nightly", "0 2 * * *").zone("Europe/Warsaw"))
+            .declare(Job::every("often", Duration::from_secs(3_600)))
+            .handler("hopeless", |_: String, _| {
+                std::future::ready(punctual::Outcome::Discard("no".to_owned()))
+            })
+            .build()
+            .unwrap();
+        let publisher = punctual.publisher();
+        let later = (0..1_200).map(|number| {
+            publisher.publish("later", &number).after(Duration::from_secs(86_400)).header("n", "ż")
+        });
+        publisher.publish_all(later.collect()).await.unwrap();
+        publisher.publish("hopeless", "x").await.unwrap();
+        let mut events = punctual.events().listen();
+        punctual.start().await.unwrap();
+        while events.recv().await.unwrap().name() != "message.dead" {}
+        punctual.shutdown().await;
+        storage.close().await.unwrap();
+    });
+}
+
+/// The lines of an export without the first, which says when it was made.
+fn lines(folder: &Path, address: &str) -> Vec<String> {
+    let output = punctual(folder, &["export", "--storage", address]);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let text = String::from_utf8(output.stdout).unwrap();
+    text.lines().skip(1).map(str::to_owned).collect()
+}
+
+/// What two exports must have in common: the version and the time of a job's record are the storage's.
+fn comparable(lines: Vec<String>) -> Vec<String> {
+    lines.into_iter().filter(|line| !line.starts_with("{\"job\"")).collect()
+}
+
+fn an_export_is_imported_elsewhere() {
+    let folder = tempfile::tempdir().unwrap();
+    fill(&folder.path().join("a.db"));
+    let here = folder.path();
+    let said = told(here, &["export", "--storage", "sqlite:a.db", "all.jsonl"]);
+    assert_eq!(said, "Exported 2 jobs and 1201 messages.\n");
+    let again = refused(here, &["export", "--storage", "sqlite:a.db", "all.jsonl"]);
+    assert!(again.contains("cannot create all.jsonl"), "nothing is overwritten: {again}");
+    let said = told(here, &["import", "--storage", "sqlite:b.db", "all.jsonl"]);
+    assert_eq!(said, "Imported 2 jobs and 1201 messages.\n");
+    assert_eq!(comparable(lines(here, "sqlite:b.db")), comparable(lines(here, "sqlite:a.db")));
+    let whole = std::fs::read_to_string(here.join("all.jsonl")).unwrap();
+    let part: String = whole.lines().take(9).map(|line| format!("{line}\n")).collect();
+    std::fs::write(here.join("part.jsonl"), part).unwrap();
+    let error = refused(here, &["import", "--storage", "sqlite:c.db", "part.jsonl"]);
+    assert!(error.contains("a part of it is missing"), "{error}");
+}
+
+fn a_move_can_be_repeated() {
+    let folder = tempfile::tempdir().unwrap();
+    fill(&folder.path().join("a.db"));
+    let line = ["move", "--from", "sqlite:a.db", "--to", "sqlite:b.db"];
+    let said = told(folder.path(), &line);
+    assert!(said.starts_with("Imported 2 jobs and 1201 messages.\n"), "{said}");
+    assert!(said.contains("The source is as it was"), "{said}");
+    let said = told(folder.path(), &line);
+    assert!(said.contains("Imported 0 jobs and 0 messages."), "{said}");
+    assert!(said.contains("there already: 2 jobs and 1201 messages."), "{said}");
+}
+
+fn a_file_moves_to_postgres_and_nothing_is_lost() {
+    let folder = tempfile::tempdir().unwrap();
+    fill(&folder.path().join("a.db"));
+    let server = std::env::var(SERVER).unwrap();
+    let separator = if server.contains('?') { '&' } else { '?' };
+    let schema = format!("punctual_move_{}", std::process::id());
+    let target = format!("{server}{separator}schema={schema}");
+    let said = told(folder.path(), &["move", "--from", "sqlite:a.db", "--to", &target]);
+    assert!(said.starts_with("Imported 2 jobs and 1201 messages.\n"), "{said}");
+    let there = comparable(lines(folder.path(), &target));
+    assert_eq!(there, comparable(lines(folder.path(), "sqlite:a.db")));
+    told(folder.path(), &["move", "--from", &target, "--to", "sqlite:back.db"]);
+    assert_eq!(there, comparable(lines(folder.path(), "sqlite:back.db")));
+    drop_schema(&server, &schema);
+}
+
+fn drop_schema(server: &str, schema: &str) {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let (client, connection) =
+            tokio_postgres::connect(server, tokio_postgres::NoTls).await.unwrap();
+        let driven = tokio::spawn(connection);
+        client.batch_execute(&format!("DROP SCHEMA {schema} CASCADE")).await.unwrap();
+        drop(client);
+        driven.await.unwrap().unwrap();
+    });
+}
+
+fn bad_addresses_are_named() {
+    let folder = tempfile::tempdir().unwrap();
+    for (address, words) in [
+        ("sqlite:nowhere.db", "there is no file nowhere.db"),
+        ("mysql://ada:secret@db/shop", "the scheme \"mysql\" of the address is unknown"),
+        ("postgres://ada:secret@127.0.0.1:1/shop", "cannot be reached"),
+        ("nowhere.db", "write \"sqlite:nowhere.db\""),
+    ] {
+        let error = refused(folder.path(), &["export", "--storage", address]);
+        assert!(error.contains(words), "{error}");
+        assert!(!error.contains("secret"), "{error}");
+    }
+    let line = ["move", "--from", "memory:", "--to", "sqlite:a.db"];
+    assert!(refused(folder.path(), &line).contains("ends with this command"));
+    let error = refused(folder.path(), &["import", "--storage", "sqlite:no/such/a.db", "x"]);
+    assert!(error.contains("does not exist"), "{error}");
+}
+
+fn the_doctor_finds_what_is_wrong() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.db");
+    fill(&path);
+    let output = punctual(folder.path(), &["doctor", "--storage", "sqlite:a.db"]);
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(output.status.success(), "{text}");
+    assert!(text.contains("sound             yes"), "{text}");
+    assert!(text.contains("pending           1200"), "{text}");
+    assert!(text.ends_with("Nothing is wrong.\n"), "{text}");
+    std::fs::write(folder.path().join("b.db"), "this is a letter to my aunt\n".repeat(99)).unwrap();
+    let error = refused(folder.path(), &["doctor", "--storage", "sqlite:b.db"]);
+    assert!(error.contains("is not an SQLite database"), "{error}");
+}

@@ -1,0 +1,18 @@
+//! Opens a storage by its address, for programs that are told where to work: `memory:`,
+//! `sqlite:path/to/file.db` or `postgres://user@host/database`.
+//!
+//! An application that knows its storage uses that storage's crate directly; this one brings them all.
+//!
+//! ```
+//! # #[tokio::main(flavor = "current_thread")] async fn main() -> punctual::Result<()> {
+//! let opened = punctual_connect::open("memory:").await?;
+//! let punctual = punctual::Punctual::builder().stores(opened.storage, opened.inspect).build()?;
+//! # Ok(()) }
+//! ```
+
+mod address;
+mod checked;
+mod opened;
+
+pub use address::{Address, FORMS, PostgresAddress, SqliteAddress};
+pub use opened::{Checkup, Opened, open, open_address};
