@@ -116,8 +116,8 @@ fn an_export_is_imported_elsewhere() {
     assert_eq!(said, "Imported 2 jobs and 1201 messages.\n");
     assert_eq!(comparable(lines(here, "sqlite:b.db")), comparable(lines(here, "sqlite:a.db")));
     let whole = std::fs::read_to_string(here.join("all.jsonl")).unwrap();
-    let part: String = whole.lines().take(9).map(|line| format!("{line}\n")).collect();
-    std::fs::write(here.join("part.jsonl"), part).unwrap();
+    let part: Vec<&str> = whole.lines().take(9).collect();
+    std::fs::write(here.join("part.jsonl"), part.join("\n")).unwrap();
     let error = refused(here, &["import", "--storage", "sqlite:c.db", "part.jsonl"]);
     assert!(error.contains("a part of it is missing"), "{error}");
 }

@@ -1,20 +1,23 @@
 //! `punctual demo`: Punctual at work in the terminal for a few seconds. A cron job, a delayed
 //! message, one that fails twice and one that never succeeds, each event on its own line as it
-//! happens, and a summary at the end. Everything is real; only the storage is memory.
+//! happens, and a summary at the end. Everything is real: the storage is a file that is removed at the
+//! end, unless another one is named.
 
 mod screen;
 
+use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::Result;
+use anyhow::{Context as _, Result};
 use clap::Args;
 use punctual::clock::{Clock, SystemClock, add, within};
 use punctual::event::Event;
 use punctual::inspect::{ExecutionFilter, Page};
 use punctual::model::Terms;
 use punctual::{Context, Job, Occurrence, Punctual, Retry};
+use punctual_connect::{Address, Opened, SqliteAddress, open_address};
 use tokio::sync::broadcast::error::RecvError;
 
 use screen::Screen;
@@ -27,14 +30,17 @@ pub(crate) struct DemoArgs {
     /// How many seconds to run; Ctrl-C ends it earlier.
     #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u64).range(1..=3600))]
     seconds: u64,
+    /// Where to work instead of in a file that is removed at the end: `memory:`,
+    /// `sqlite:path/to/file.db` or `postgres://user@host/database`.
+    #[arg(long, value_name = "ADDRESS")]
+    storage: Option<String>,
 }
 
 /// Runs the demonstration.
 pub(crate) fn run(arguments: &DemoArgs) -> ExitCode {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
-    let outcome = runtime
-        .map_err(Into::into)
-        .and_then(|runtime| runtime.block_on(demonstrate(arguments.seconds)));
+    let outcome =
+        runtime.map_err(Into::into).and_then(|runtime| runtime.block_on(demonstrate(arguments)));
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
@@ -44,9 +50,15 @@ pub(crate) fn run(arguments: &DemoArgs) -> ExitCode {
     }
 }
 
-async fn demonstrate(seconds: u64) -> Result<()> {
+async fn demonstrate(arguments: &DemoArgs) -> Result<()> {
+    let seconds = arguments.seconds;
     let screen = Screen::new();
-    let punctual = build()?;
+    let folder = tempfile::tempdir().context("cannot make a folder for the demonstration")?;
+    let storage = match &arguments.storage {
+        Some(address) => punctual_connect::open(address).await?,
+        None => open_address(&in_file(folder.path())).await?,
+    };
+    let punctual = build(&storage)?;
     let mut events = punctual.events().listen();
     screen.opening(seconds)?;
     punctual.start().await?;
@@ -71,17 +83,26 @@ async fn demonstrate(seconds: u64) -> Result<()> {
     while let Ok(event) = events.try_recv() {
         screen.event(clock.now(), &event)?;
     }
-    summarise(&punctual, &screen, stopped.abandoned).await
+    summarise(&punctual, &screen, stopped.abandoned).await?;
+    storage.close().await?;
+    Ok(())
+}
+
+/// A file in a folder that is removed at the end.
+fn in_file(folder: &Path) -> Address {
+    let path = folder.join("demo.db");
+    Address::Sqlite(SqliteAddress { path, normal: false, busy_patience: None })
 }
 
 /// Four handlers and a job; each topic shows one thing.
-fn build() -> punctual::Result<Punctual> {
+fn build(storage: &Opened) -> punctual::Result<Punctual> {
     let quick = |waits: &[u64]| Terms {
         retry: Retry::intervals(waits.iter().map(|seconds| Duration::from_secs(*seconds))),
         ..Terms::default()
     };
     Punctual::builder()
         .app("demo")
+        .stores(storage.storage.clone(), storage.inspect.clone())
         .job(
             Job::cron("every-five-seconds", "*/5 * * * * *").description("a cron job with seconds"),
             |_: Occurrence, _: Context| async {},
