@@ -10,6 +10,11 @@
 //! # Ok(()) }
 //! ```
 
+// The guide is compiled with the tests.
+#[cfg(doctest)]
+#[doc = include_str!("../../docs/guide/storages.md")]
+mod guide_storages {}
+
 mod address;
 mod checked;
 mod opened;
