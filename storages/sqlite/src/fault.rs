@@ -62,9 +62,14 @@ impl Fault {
         matches!(self.code(), Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked))
     }
 
+    /// Whether there is no room left.
+    pub(crate) fn is_full(&self) -> bool {
+        self.code() == Some(ErrorCode::DiskFull)
+    }
+
     /// Whether it says something about the file, not about the call.
     pub(crate) fn concerns_everybody(&self) -> bool {
-        self.is_busy() || self.spoils_the_connection() || self.code() == Some(ErrorCode::DiskFull)
+        self.is_busy() || self.is_full() || self.spoils_the_connection()
     }
 
     /// Whether a fresh connection may do better.

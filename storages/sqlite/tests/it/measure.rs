@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use punctual::clock::add;
 use punctual::policy::Verdict;
-use punctual::{Clock as _, Storage as _, SystemClock};
+use punctual::{Clock as _, Inspect as _, Storage as _, SystemClock};
 use rusqlite::{Connection, params};
 
 use crate::fixture::{Fixture, at, claim, settle, took};
@@ -207,4 +207,37 @@ async fn measure_two_busy_handles_on_one_file() {
         let (handle, count, longest) = task.await.unwrap();
         println!("handle {handle}: {count} calls, the longest {:.0} ms", longest * 1e3);
     }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "a measurement, for people"]
+async fn measure_beside_a_million_of_the_future() {
+    let f = Fixture::new();
+    let storage = f.open().await;
+    for round in ["none", "a million"] {
+        let (count, batch) = (50_000, 1_000);
+        let cpu = processor();
+        for _ in 0..count / batch {
+            storage.enqueue(f.entries(batch), at(0)).await.unwrap();
+        }
+        let enqueue = each(cpu, count as f64);
+        let (owner, cpu, start) = (f.process(), processor(), SystemClock.now());
+        for _ in 0..count / batch {
+            let claimed = claim(&storage, owner, batch).await;
+            let settlements = claimed.iter().map(|one| f.settlement(one, Verdict::Done)).collect();
+            assert_eq!(settle(&storage, settlements).await.len(), batch);
+        }
+        let (drain, rate) = (each(cpu, count as f64), count as f64 / took(start));
+        println!("{round}: enqueue {enqueue:.1} us, drain {drain:.1} us each, {rate:.0}/s");
+        if round == "none" {
+            for _ in 0..1_000 {
+                let future = (0..1_000).map(|second| f.due(at(100_000 + second)));
+                let entries = future.map(punctual::storage::Entry::from).collect();
+                storage.enqueue(entries, at(0)).await.unwrap();
+            }
+        }
+    }
+    let start = SystemClock.now();
+    storage.counts(at(0)).await.unwrap();
+    println!("counts took {:.1} ms", took(start) * 1e3);
 }
