@@ -1,5 +1,5 @@
-//! The suite for storages: what [`punctual::Storage`] and [`punctual::Inspect`] promise, one
-//! behaviour per function, one module per call or question.
+//! The suite for storages: what [`punctual::Storage`], [`punctual::Inspect`] and [`punctual::Inbox`]
+//! promise, one behaviour per function, one module per call or question.
 
 mod backend;
 #[macro_use]
@@ -19,6 +19,8 @@ pub mod contents;
 pub mod enqueue;
 #[allow(missing_docs)]
 pub mod fire;
+#[allow(missing_docs)]
+pub mod inbox;
 #[allow(missing_docs)]
 pub mod inspect;
 #[allow(missing_docs)]
@@ -76,6 +78,7 @@ fn cases() -> impl Iterator<Item = Case> {
         contents::CASES,
         enqueue::CASES,
         fire::CASES,
+        inbox::CASES,
         inspect::CASES,
         instants::CASES,
         jobs::CASES,

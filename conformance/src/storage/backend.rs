@@ -6,19 +6,20 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use punctual::{Inspect, ManualClock, Result, Storage};
+use punctual::{Inbox, Inspect, ManualClock, Result, Storage};
 
 /// One handle on a storage, as one process of an application would have it.
 #[derive(Clone)]
 pub struct Node {
     pub(super) storage: Arc<dyn Storage>,
     pub(super) inspect: Arc<dyn Inspect>,
+    pub(super) inbox: Arc<dyn Inbox>,
 }
 
 impl Node {
-    /// A node whose storage also reads for people.
-    pub fn new<S: Storage + Inspect>(storage: Arc<S>) -> Self {
-        Self { inspect: storage.clone(), storage }
+    /// A node whose storage also reads for people and knows deliveries.
+    pub fn new<S: Storage + Inspect + Inbox>(storage: Arc<S>) -> Self {
+        Self { inspect: storage.clone(), inbox: storage.clone(), storage }
     }
 }
 
