@@ -37,7 +37,9 @@ impl Inner {
             if !start.is_full && found.len() < claim.limit {
                 // Another connection is not at hand here; what was found is safe, so a failure of the
                 // second look is no reason to forget it.
-                if let Some(full) = self.marks.beginning(&claim.queue, self.clock.now()) {
+                if let Some(full) =
+                    self.marks.beginning(&claim.queue, found.len(), self.clock.now())
+                {
                     let left = claim.limit - found.len();
                     let rest = Claim { limit: left, ..claim.clone() };
                     found
@@ -50,7 +52,7 @@ impl Inner {
 
     async fn claim_from(
         &self,
-        held: &Session,
+        held: &Session<'_>,
         claim: &Claim,
         now: Timestamp,
         start: &Start,

@@ -52,7 +52,7 @@ impl Inner {
 
     async fn command_within(
         &self,
-        held: &Session,
+        held: &Session<'_>,
         command: &Command,
         now: Timestamp,
     ) -> Result<Outcome, Failure> {
@@ -69,7 +69,7 @@ impl Inner {
 
     async fn cancel(
         &self,
-        held: &Session,
+        held: &Session<'_>,
         id: MessageId,
         now: Timestamp,
     ) -> Result<Commanded, Failure> {
@@ -92,7 +92,7 @@ impl Inner {
     /// Answers whether any was asked.
     pub(crate) async fn stop(
         &self,
-        held: &Session,
+        held: &Session<'_>,
         alive: &[(Uuid, i16)],
         now: Timestamp,
     ) -> Result<bool, Failure> {
@@ -118,7 +118,7 @@ impl Inner {
 
     async fn cancel_key(
         &self,
-        held: &Session,
+        held: &Session<'_>,
         topic: &Topic,
         key: &Key,
         now: Timestamp,
@@ -139,7 +139,7 @@ impl Inner {
 
     async fn redrive(
         &self,
-        held: &Session,
+        held: &Session<'_>,
         id: MessageId,
         due_at: Timestamp,
         now: Timestamp,
@@ -169,7 +169,7 @@ impl Inner {
 
     async fn reschedule(
         &self,
-        held: &Session,
+        held: &Session<'_>,
         id: MessageId,
         due_at: Timestamp,
     ) -> Result<Outcome, Failure> {
@@ -192,7 +192,7 @@ impl Inner {
         }
     }
 
-    async fn delete(&self, held: &Session, id: MessageId) -> Result<Commanded, Failure> {
+    async fn delete(&self, held: &Session<'_>, id: MessageId) -> Result<Commanded, Failure> {
         match self.state_of(held, id).await? {
             None => return Ok(Commanded::Unknown),
             Some(State::Running) => return Ok(Commanded::Refused(State::Running)),
@@ -207,7 +207,7 @@ impl Inner {
     }
 
     /// The state of a message, locked where it is found.
-    async fn state_of(&self, held: &Session, id: MessageId) -> Result<Option<State>, Failure> {
+    async fn state_of(&self, held: &Session<'_>, id: MessageId) -> Result<Option<State>, Failure> {
         let schema = &self.schema.quoted;
         for text in [
             format!("SELECT state FROM {schema}.message WHERE id = $1 FOR UPDATE"),
@@ -226,7 +226,7 @@ impl Inner {
     /// Keeps dead letters of a broker, unless the same message is alive here or dead already.
     pub(crate) async fn keep_letters(
         &self,
-        held: &Session,
+        held: &Session<'_>,
         letters: Vec<&MessageRecord>,
         now: Timestamp,
     ) -> Result<(), Failure> {

@@ -64,7 +64,11 @@ impl Inner {
     }
 
     /// Stores all of a batch, or nothing when any of it may be known.
-    async fn store_quickly(&self, held: &mut Session, entries: &[Entry]) -> Result<bool, Failure> {
+    async fn store_quickly(
+        &self,
+        held: &mut Session<'_>,
+        entries: &[Entry],
+    ) -> Result<bool, Failure> {
         let range = Range::of(entries);
         let stored = if entries.len() >= COPY_MIN && !held.is_unnamed() {
             self.copy(held, entries, &range).await
@@ -84,7 +88,7 @@ impl Inner {
 
     async fn insert_quickly(
         &self,
-        held: &mut Session,
+        held: &mut Session<'_>,
         entries: &[Entry],
         range: &Range,
     ) -> Result<bool, Failure> {
@@ -113,7 +117,7 @@ impl Inner {
 
     async fn copy(
         &self,
-        held: &mut Session,
+        held: &mut Session<'_>,
         entries: &[Entry],
         range: &Range,
     ) -> Result<bool, Failure> {
@@ -131,7 +135,7 @@ impl Inner {
     /// The careful way, inside a transaction: looks at what is known, judges, writes.
     pub(crate) async fn store(
         &self,
-        held: &Session,
+        held: &Session<'_>,
         entries: &[Entry],
         tries: u32,
     ) -> Result<Vec<Enqueued>, Failure> {
@@ -159,7 +163,7 @@ impl Inner {
         Ok(judged.answers)
     }
 
-    async fn make_room(&self, held: &Session, judged: &Judged) -> Result<(), Failure> {
+    async fn make_room(&self, held: &Session<'_>, judged: &Judged) -> Result<(), Failure> {
         let uuids = |ids: &[MessageId]| ids.iter().map(|id| id.as_uuid()).collect::<Vec<Uuid>>();
         if !judged.replaced.is_empty() {
             let ids = uuids(&judged.replaced);
@@ -178,7 +182,7 @@ impl Inner {
     /// What is known of the ids and keys of messages; what is alive stays locked.
     pub(crate) async fn known<'a>(
         &self,
-        held: &Session,
+        held: &Session<'_>,
         messages: impl Iterator<Item = &'a Message>,
     ) -> Result<Known, Failure> {
         let mut known = Known::default();
@@ -227,7 +231,7 @@ impl Inner {
     /// Writes records into the tables their states belong to.
     pub(crate) async fn put(
         &self,
-        held: &Session,
+        held: &Session<'_>,
         records: &[&MessageRecord],
         now: Timestamp,
     ) -> Result<(), Failure> {

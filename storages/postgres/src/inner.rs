@@ -90,7 +90,7 @@ impl Inner {
         if self.is_ready.load(Ordering::Acquire) {
             return Ok(());
         }
-        self.prepare().await.map_err(later)
+        Box::pin(self.prepare()).await.map_err(later)
     }
 
     /// Looks at the tables and makes them. Errors keep their kind.
@@ -102,7 +102,12 @@ impl Inner {
         let mut tries = Tries::default();
         loop {
             let mut held = self.pool.get().await?;
-            let answer = self.bounded(migrate::migrate(&mut held, &self.schema)).await;
+            let answer = self
+                .bounded(async {
+                    migrate::migrate(&mut held, &self.schema).await?;
+                    self.make_days(&mut held).await
+                })
+                .await;
             if let Some(answer) = self.ended(held, answer, &mut tries).await {
                 answer?;
                 break;

@@ -197,7 +197,7 @@ impl Inner {
         })
     }
 
-    async fn count(&self, held: &Session, now: Timestamp) -> Result<Counts, Failure> {
+    async fn count(&self, held: &Session<'_>, now: Timestamp) -> Result<Counts, Failure> {
         let schema = &self.schema.quoted;
         let text = format!(
             "SELECT queue, state, count(*), min(due_at) FROM {schema}.message GROUP BY queue, state \

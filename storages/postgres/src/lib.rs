@@ -13,12 +13,16 @@
 //! and how it behaves behind a pooler.
 
 mod address;
+mod check;
 mod claim;
 mod columns;
 mod commands;
 mod copy;
+mod days;
 mod enqueue;
 mod failure;
+mod fire;
+mod inbox;
 mod inner;
 mod inspect;
 mod jobs;
@@ -28,9 +32,12 @@ mod marks;
 mod migrate;
 mod news;
 mod options;
+mod outbox;
 mod pool;
+mod record;
 mod session;
 mod settle;
+mod settlements;
 mod statements;
 mod tls;
 mod upkeep;
@@ -58,8 +65,12 @@ use punctual::storage::{
 };
 use tokio::task::JoinHandle;
 
+pub use tokio_postgres;
+
+pub use self::check::{Check, LongTransaction};
 pub use self::migrate::SCHEMA_VERSION;
 pub use self::options::{PostgresBuilder, Prepared};
+pub use self::outbox::{PostgresOutbox, Told};
 
 use self::address::Address;
 use self::inner::{Inner, attempt};
@@ -182,8 +193,8 @@ impl Storage for PostgresStorage {
         self.inner.beat(process, until, now).await
     }
 
-    async fn prune(&self, prune: Prune, _now: Timestamp) -> Result<Pruned> {
-        self.inner.prune(prune).await
+    async fn prune(&self, prune: Prune, now: Timestamp) -> Result<Pruned> {
+        self.inner.prune(prune, now).await
     }
 
     async fn restore(&self, records: Vec<MessageRecord>, now: Timestamp) -> Result<Vec<Enqueued>> {

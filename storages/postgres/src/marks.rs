@@ -22,7 +22,7 @@ const PRIORITIES: usize = 10;
 /// The longest a full look is put off while claims find enough.
 const FULL_EVERY: Duration = Duration::from_millis(200);
 /// A full look that takes less is made whenever it could matter.
-const CHEAP: Duration = Duration::from_millis(5);
+const CHEAP: Duration = Duration::from_millis(20);
 /// A slow look may cost one part in so many of the time.
 const SHARE: u32 = 20;
 /// The longest a full look is ever put off.
@@ -70,13 +70,15 @@ impl Marks {
         Start::new(if is_full { &[None; PRIORITIES] } else { &mark.places }, mark.age)
     }
 
-    /// The beginning, when a claim that began at its marks found too little; nothing when a full look
-    /// was slow and recent.
-    pub(crate) fn beginning(&self, queue: &Queue, now: Timestamp) -> Option<Start> {
+    /// The beginning, when a claim that began at its marks found too little; nothing when it found
+    /// something and a full look was slow and recent.
+    pub(crate) fn beginning(&self, queue: &Queue, found: usize, now: Timestamp) -> Option<Start> {
         let mut queues = self.queues();
         let mark = entry(&mut queues, queue);
         let wait = (mark.full_took * SHARE).min(FULL_EVERY_MAX);
-        let is_due = mark.full_took < CHEAP
+        // Whoever finds nothing was told that there is something.
+        let is_due = found == 0
+            || mark.full_took < CHEAP
             || mark.full_at.is_none_or(|at| now < at || now >= add(at, wait));
         is_due.then(|| Start::new(&[None; PRIORITIES], mark.age))
     }
@@ -248,11 +250,12 @@ mod tests {
         claim(&marks, 100, 1);
         assert!(marks.start(&queue, at(2)).is_full);
         assert!(marks.start(&queue, at(0)).is_full, "also when the clock was set back");
-        assert!(marks.beginning(&queue, at(1)).is_some());
+        assert!(marks.beginning(&queue, 1, at(1)).is_some());
         let start = marks.start(&queue, at(2));
         let message = message(7);
         marks.claimed(&queue, &start, [(100, &*message)].into_iter(), (at(2), at(3)));
-        assert!(marks.beginning(&queue, at(4)).is_none(), "it took a second");
-        assert!(marks.beginning(&queue, at(5)).is_some(), "but not for ever");
+        assert!(marks.beginning(&queue, 1, at(4)).is_none(), "it took a second");
+        assert!(marks.beginning(&queue, 0, at(4)).is_some(), "nothing at all was found");
+        assert!(marks.beginning(&queue, 1, at(5)).is_some(), "but not for ever");
     }
 }

@@ -11,11 +11,14 @@ use crate::failure::Failure;
 use crate::session::Session;
 
 /// Every migration, in order; the number is the version after it.
-const MIGRATIONS: [(i32, &str, &str); 1] =
-    [(1, "tables", include_str!("../migrations/0001_tables.sql"))];
+const MIGRATIONS: [(i32, &str, &str); 3] = [
+    (1, "tables", include_str!("../migrations/0001_tables.sql")),
+    (2, "enqueue", include_str!("../migrations/0002_enqueue.sql")),
+    (3, "views", include_str!("../migrations/0003_views.sql")),
+];
 
 /// The version this crate works with.
-pub const SCHEMA_VERSION: i32 = 1;
+pub const SCHEMA_VERSION: i32 = 3;
 
 /// A schema's name: what people say, and what statements use.
 #[derive(Clone, Debug)]
@@ -75,7 +78,7 @@ INSERT INTO {quoted}.migration (version, name) VALUES ({version}, '{name}');"
 const TABLE: &str = "CREATE TABLE IF NOT EXISTS {schema}.migration (\n    version    integer PRIMARY KEY,\n    name       text NOT NULL,\n    applied_at timestamptz NOT NULL DEFAULT now()\n)";
 
 /// Brings the schema up to date, or says why it cannot be used.
-pub(crate) async fn migrate(session: &mut Session, schema: &Schema) -> Result<(), Failure> {
+pub(crate) async fn migrate(session: &mut Session<'_>, schema: &Schema) -> Result<(), Failure> {
     let found = version(session, schema).await?;
     if found == Some(SCHEMA_VERSION) {
         return Ok(());
@@ -95,7 +98,7 @@ pub(crate) async fn migrate(session: &mut Session, schema: &Schema) -> Result<()
     session.commit().await
 }
 
-async fn apply(session: &Session, schema: &Schema, found: Option<i32>) -> Result<(), Failure> {
+async fn apply(session: &Session<'_>, schema: &Schema, found: Option<i32>) -> Result<(), Failure> {
     let client = session.client();
     let denied = |error| denied(error, schema);
     if found.is_none() {
@@ -114,10 +117,16 @@ async fn apply(session: &Session, schema: &Schema, found: Option<i32>) -> Result
 }
 
 /// The version of the tables that are there.
-pub(crate) async fn version(session: &Session, schema: &Schema) -> Result<Option<i32>, Failure> {
-    let asked = format!("{}.migration", schema.quoted);
-    let there = session.ask("SELECT to_regclass($1) IS NOT NULL", &[(&asked, Type::TEXT)]).await?;
-    if !there.first().map(|row| row.try_get::<_, bool>(0)).transpose()?.unwrap_or(false) {
+pub(crate) async fn version(
+    session: &Session<'_>,
+    schema: &Schema,
+) -> Result<Option<i32>, Failure> {
+    // Read from the catalogue itself: to_regclass may answer from a cache that is older than the lock
+    // we waited for.
+    let there = "SELECT 1 FROM pg_catalog.pg_class c \
+                 JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace \
+                 WHERE n.nspname = $1 AND c.relname = 'migration'";
+    if session.ask(there, &[(&schema.name, Type::TEXT)]).await?.is_empty() {
         return Ok(None);
     }
     let query = format!("SELECT max(version) FROM {}.migration", schema.quoted);
@@ -125,7 +134,7 @@ pub(crate) async fn version(session: &Session, schema: &Schema) -> Result<Option
     Ok(rows.first().map(|row| row.try_get::<_, Option<i32>>(0)).transpose()?.flatten())
 }
 
-async fn exists(session: &Session, schema: &Schema) -> Result<bool, Failure> {
+async fn exists(session: &Session<'_>, schema: &Schema) -> Result<bool, Failure> {
     let query = "SELECT 1 FROM pg_catalog.pg_namespace WHERE nspname = $1";
     Ok(!session.ask(query, &[(&schema.name, Type::TEXT)]).await?.is_empty())
 }

@@ -1,10 +1,10 @@
 //! How a storage is made: where the database is, and the few things that can be set.
 
 use std::fmt;
-use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::Arc;
 use std::time::Duration;
 
+use punctual::model::{IdSource as _, Ids};
 use punctual::{Clock, Error, Result, SystemClock};
 
 use crate::PostgresStorage;
@@ -138,7 +138,7 @@ impl PostgresBuilder {
             },
         })?;
         // Tells our own notifications from those of others.
-        let sender = RandomState::new().build_hasher().finish();
+        let (_, sender) = Ids::random().next(self.clock.now()).as_u64_pair();
         let inner = Arc::new(Inner::new(Arc::new(pool), self.clock, schema, sender));
         Ok(PostgresStorage::from_inner(inner, listener.unwrap_or(address)))
     }

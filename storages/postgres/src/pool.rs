@@ -30,7 +30,7 @@ pub(crate) struct Pool {
     takes_settings: AtomicBool,
     pub(crate) unnamed: Arc<AtomicBool>,
     pub(crate) is_auto: bool,
-    free: Mutex<Vec<Session>>,
+    free: Mutex<Vec<Session<'static>>>,
     permits: Arc<Semaphore>,
     patience: Duration,
 }
@@ -94,11 +94,12 @@ impl Pool {
                 });
             }
         }
-        let session = self.open().await?;
+        // Seldom, and large: not part of every call.
+        let session = Box::pin(self.open()).await?;
         Ok(Held { session: Some(session), pool: Arc::clone(self), clean: false, _permit: permit })
     }
 
-    fn pop(&self) -> Option<Session> {
+    fn pop(&self) -> Option<Session<'static>> {
         self.free.lock().unwrap_or_else(PoisonError::into_inner).pop()
     }
 
@@ -107,7 +108,7 @@ impl Pool {
         self.free.lock().unwrap_or_else(PoisonError::into_inner).clear();
     }
 
-    async fn open(&self) -> Result<Session> {
+    async fn open(&self) -> Result<Session<'static>> {
         let (client, connection) = self.connect(&self.address, "punctual").await?;
         check_version(connection.parameter("server_version"))?;
         tokio::spawn(async move {
@@ -154,7 +155,7 @@ impl Pool {
 
 /// A connection in use. Dropped before it is said to be clean, it is closed.
 pub(crate) struct Held {
-    session: Option<Session>,
+    session: Option<Session<'static>>,
     pool: Arc<Pool>,
     clean: bool,
     _permit: OwnedSemaphorePermit,
@@ -177,16 +178,16 @@ impl Drop for Held {
 }
 
 impl Deref for Held {
-    type Target = Session;
+    type Target = Session<'static>;
     #[allow(clippy::expect_used)] // taken in `drop` only
-    fn deref(&self) -> &Session {
+    fn deref(&self) -> &Session<'static> {
         self.session.as_ref().expect("a connection that is held")
     }
 }
 
 impl DerefMut for Held {
     #[allow(clippy::expect_used)] // taken in `drop` only
-    fn deref_mut(&mut self) -> &mut Session {
+    fn deref_mut(&mut self) -> &mut Session<'static> {
         self.session.as_mut().expect("a connection that is held")
     }
 }

@@ -8,21 +8,19 @@ use punctual::Result;
 use punctual::jiff::Timestamp;
 use punctual::model::{Queue, State};
 use punctual::policy::Verdict;
-use punctual::storage::{BrokerRecord, Line, Settled, Settlement};
+use punctual::storage::{Line, Settled, Settlement};
 use punctual_rows::code::Code;
 use punctual_rows::instant::{micros, micros_up};
 use punctual_rows::message::column;
 use punctual_rows::without_nul;
 use tokio_postgres::Row;
 use tokio_postgres::types::Type;
-use uuid::Uuid;
 
-use crate::claim::token;
-use crate::columns::Executions;
 use crate::enqueue::CHUNK;
 use crate::failure::Failure;
 use crate::inner::{Inner, attempt};
 use crate::session::Session;
+use crate::settlements::{Fence, Kind, Placed, executions_of, is_one_kind, rounds};
 use crate::value::{Micros, Param};
 
 /// What a batch of decisions has led to so far.
@@ -33,9 +31,6 @@ struct Progress {
     /// What is due again, and when.
     due: HashMap<String, i64>,
 }
-
-/// A settlement with its place in the batch.
-type Placed<'a> = (usize, &'a Settlement);
 
 impl Inner {
     pub(crate) async fn settle(
@@ -73,10 +68,24 @@ impl Inner {
         Ok(progress.answers)
     }
 
+    /// Settles one attempt inside a transaction that somebody else has opened.
+    pub(crate) async fn settle_within(
+        &self,
+        held: &Session<'_>,
+        settlements: &[Settlement; 1],
+        now: Timestamp,
+    ) -> Result<Settled, Failure> {
+        let mut progress =
+            Progress { answers: vec![Settled::Lost], jobs: HashSet::new(), due: HashMap::new() };
+        let round: Vec<Placed<'_>> = settlements.iter().enumerate().collect();
+        self.settle_round(held, &round, now, &mut progress).await?;
+        Ok(progress.answers[0])
+    }
+
     /// One statement for each kind of decision and each thousand.
     async fn settle_round(
         &self,
-        held: &Session,
+        held: &Session<'_>,
         round: &[Placed<'_>],
         now: Timestamp,
         progress: &mut Progress,
@@ -101,7 +110,7 @@ impl Inner {
 
     async fn settle_finished(
         &self,
-        held: &Session,
+        held: &Session<'_>,
         batch: &[Placed<'_>],
         now: Timestamp,
         progress: &mut Progress,
@@ -128,7 +137,7 @@ impl Inner {
 
     async fn settle_dead(
         &self,
-        held: &Session,
+        held: &Session<'_>,
         batch: &[Placed<'_>],
         now: Timestamp,
         progress: &mut Progress,
@@ -156,7 +165,7 @@ impl Inner {
 
     async fn settle_again(
         &self,
-        held: &Session,
+        held: &Session<'_>,
         batch: &[Placed<'_>],
         progress: &mut Progress,
     ) -> Result<(), Failure> {
@@ -198,7 +207,7 @@ impl Inner {
     /// The queues in which something may have waited for jobs that no longer run.
     pub(crate) async fn waiting(
         &self,
-        held: &Session,
+        held: &Session<'_>,
         jobs: &HashSet<String>,
         all: bool,
     ) -> Result<HashSet<String>, Failure> {
@@ -216,25 +225,6 @@ impl Inner {
         for queue in queues {
             self.tell(Line::Queue(Queue::from(queue)), Micros::MIN.0);
         }
-    }
-
-    pub(crate) async fn record(&self, records: &[BrokerRecord], now: Timestamp) -> Result<()> {
-        if records.is_empty() {
-            return Ok(());
-        }
-        attempt!(self, |held| async {
-            held.begin().await?;
-            for some in records.chunks(CHUNK) {
-                let mut executions = Executions::default();
-                for (number, record) in some.iter().enumerate() {
-                    executions.push(number, &record.execution);
-                }
-                held.execute(&self.sql.append, &executions.params()).await?;
-            }
-            let letters = records.iter().filter_map(|record| record.dead.as_deref());
-            self.keep_letters(held, letters.collect(), now).await?;
-            held.commit().await
-        })
     }
 }
 
@@ -258,80 +248,4 @@ impl Progress {
         }
         Ok(())
     }
-}
-
-/// The ids and tokens of a batch, which every statement begins with.
-struct Fence {
-    ids: Vec<Uuid>,
-    tokens: Vec<i64>,
-}
-
-impl Fence {
-    fn of(batch: &[Placed<'_>]) -> Self {
-        Self {
-            ids: batch.iter().map(|(_, one)| one.lease.message.as_uuid()).collect(),
-            tokens: batch.iter().map(|(_, one)| token(one.lease.token)).collect(),
-        }
-    }
-
-    fn params(&self) -> Vec<Param<'_>> {
-        vec![(&self.ids, Type::UUID_ARRAY), (&self.tokens, Type::INT8_ARRAY)]
-    }
-}
-
-/// Which statement a decision goes into.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Kind {
-    Finished,
-    Again,
-    Dead,
-}
-
-impl Kind {
-    fn of(verdict: &Verdict) -> Self {
-        match verdict {
-            Verdict::Done | Verdict::Cancelled => Self::Finished,
-            Verdict::Again { .. } => Self::Again,
-            Verdict::Dead { .. } => Self::Dead,
-        }
-    }
-}
-
-fn is_one_kind(settlements: &[Settlement]) -> bool {
-    let mut kinds = settlements.iter().map(|one| Kind::of(&one.verdict));
-    let first = kinds.next();
-    kinds.all(|kind| Some(kind) == first)
-}
-
-/// Batches in which no message is there twice, each sorted by id so that nobody waits for each other
-/// in a ring. Nearly always one.
-fn rounds(settlements: &[Settlement]) -> Vec<Vec<Placed<'_>>> {
-    let mut rounds: Vec<(HashSet<Uuid>, Vec<Placed<'_>>)> = Vec::new();
-    for placed in settlements.iter().enumerate() {
-        let id = placed.1.lease.message.as_uuid();
-        // Not before one that came earlier: a later round than any that has it.
-        let after =
-            rounds.iter().rposition(|(ids, _)| ids.contains(&id)).map_or(0, |last| last + 1);
-        if after == rounds.len() {
-            rounds.push(Default::default());
-        }
-        rounds[after].0.insert(id);
-        rounds[after].1.push(placed);
-    }
-    let mut rounds: Vec<_> = rounds.into_iter().map(|(_, round)| round).collect();
-    for round in &mut rounds {
-        round.sort_unstable_by_key(|(_, one)| one.lease.message);
-    }
-    rounds
-}
-
-/// The executions of a batch, each with the number of its row, from 1.
-fn executions_of<'a>(batch: &[Placed<'a>]) -> Executions<'a> {
-    let mut executions = Executions::default();
-    for (index, (_, one)) in batch.iter().enumerate() {
-        if let Some(execution) = &one.execution {
-            executions.push(index + 1, execution);
-        }
-    }
-    executions
 }

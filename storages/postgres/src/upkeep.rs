@@ -7,6 +7,7 @@ use punctual::storage::{Line, Prune, Pruned};
 use punctual_rows::instant::{instant, micros, micros_up};
 use tokio_postgres::types::Type;
 
+use crate::days::is_short;
 use crate::failure::Failure;
 use crate::inner::{Inner, attempt};
 use crate::session::Session;
@@ -30,19 +31,39 @@ impl Inner {
         })
     }
 
-    pub(crate) async fn prune(&self, prune: Prune) -> Result<Pruned> {
+    pub(crate) async fn prune(&self, prune: Prune, now: Timestamp) -> Result<Pruned> {
         let before = Micros(micros(prune.before));
         attempt!(self, |held| async {
+            self.make_days(held).await?;
             let limit = prune.limit as u64;
-            let mut messages = removed(held, &self.sql.prune_finished, before, limit).await?;
+            let mut messages =
+                self.prune_table(held, ("finished", &self.sql.prune_finished), prune, now).await?;
             if prune.dead && messages < limit {
                 let left = limit - messages;
                 messages += removed(held, &self.sql.prune_dead, before, left).await?;
             }
-            let executions = removed(held, &self.sql.prune_executions, before, limit).await?;
+            let history = ("execution", &self.sql.prune_executions);
+            let executions = self.prune_table(held, history, prune, now).await?;
             held.execute(&self.sql.prune_processes, &[(&before, Type::TIMESTAMPTZ)]).await?;
             Ok(Pruned { messages, executions })
         })
+    }
+
+    /// Whole days first, which cost nothing, then at most the limit row by row.
+    async fn prune_table(
+        &self,
+        held: &mut Session<'_>,
+        (table, rest): (&str, &Sql),
+        prune: Prune,
+        now: Timestamp,
+    ) -> Result<u64, Failure> {
+        let dropped = self.drop_days(held, table, prune.before).await?;
+        let limit = prune.limit as u64;
+        let mut gone = removed(held, rest, Micros(micros(prune.before)), limit).await?;
+        if is_short(prune.before, now) {
+            gone += self.trim_day(held, table, prune.before, limit - gone).await?;
+        }
+        Ok(dropped + gone)
     }
 
     pub(crate) async fn next_due(&self, line: &Line) -> Result<Option<Timestamp>> {
@@ -95,7 +116,12 @@ impl Inner {
 }
 
 /// Runs a statement that deletes at most a number and answers how many went.
-async fn removed(held: &Session, sql: &Sql, before: Micros, limit: u64) -> Result<u64, Failure> {
+async fn removed(
+    held: &Session<'_>,
+    sql: &Sql,
+    before: Micros,
+    limit: u64,
+) -> Result<u64, Failure> {
     let limit = i64::try_from(limit).unwrap_or(i64::MAX);
     let params: [Param<'_>; 2] = [(&before, Type::TIMESTAMPTZ), (&limit, Type::INT8)];
     let rows = held.query(sql, &params).await?;

@@ -12,7 +12,7 @@ use crate::inner::Inner;
 /// The most entries of one commit.
 const ENTRIES_MAX: usize = 500;
 /// The most commits under way at once.
-const WRITERS_MAX: usize = 2;
+const WRITERS_MAX: usize = 4;
 /// Batches from this size on have a commit of their own.
 pub(crate) const ALONE_MIN: usize = 100;
 

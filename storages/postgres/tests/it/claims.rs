@@ -1,0 +1,140 @@
+//! Claims under load: along the index whatever the future holds, and no deadlock among nodes.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use punctual::clock::add;
+use punctual::model::{Message, Priority};
+use punctual::policy::{Verdict, Why};
+use punctual::storage::{Claimed, Entry, Settlement};
+use punctual::{Clock, Storage, SystemClock};
+use punctual_postgres::PostgresStorage;
+
+use crate::place::{Place, settle};
+
+crate::cases! {
+    a_claim_walks_the_index_past_no_future_message,
+    four_nodes_claim_and_settle_without_a_deadlock,
+    a_message_that_commits_late_with_an_earlier_due_time_is_found,
+    an_old_snapshot_does_not_slow_claims_down,
+}
+
+// spec: U-17
+async fn a_claim_walks_the_index_past_no_future_message() {
+    let place = Place::new();
+    let storage = place.open().await;
+    let later = add(SystemClock.now(), Duration::from_secs(86_400));
+    for priority in [Priority::HIGHEST, Priority::NORMAL] {
+        let future = (0..50_000)
+            .map(|_| Entry::from(Message { due_at: later, priority, ..place.message() }));
+        storage.enqueue(future.collect(), SystemClock.now()).await.unwrap();
+    }
+    let low = Message { priority: Priority::LOWEST, ..place.message() };
+    let id = low.id;
+    crate::place::enqueue(&*storage, low).await;
+    let client = place.client().await;
+    client.batch_execute(&format!("ANALYZE \"{}\".message", place.schema)).await.unwrap();
+    let check = storage.check().await.unwrap();
+    let plan = &check.claim_plan;
+    assert!(check.claim_uses_index, "{plan}");
+    assert!(!plan.contains("Seq Scan on message") && !plan.contains("Sort"), "{plan}");
+    assert!(plan.contains("due_at <= "), "{plan}");
+    let claimed = place.claim(&*storage, 100).await;
+    assert_eq!(claimed.iter().map(|one| one.message.id).collect::<Vec<_>>(), [id]);
+}
+
+async fn work(place: &Place, storage: &PostgresStorage) -> Vec<Claimed> {
+    let mut mine = Vec::new();
+    loop {
+        let claimed = place.claim(storage, 40).await;
+        if claimed.is_empty() {
+            return mine;
+        }
+        let settlements = claimed.iter().enumerate().map(|(index, one)| Settlement {
+            lease: one.lease_ref(),
+            verdict: if index % 7 == 0 && one.attempt == 1 {
+                Verdict::Again {
+                    due_at: SystemClock.now(),
+                    attempt: one.attempt,
+                    crashes: 0,
+                    snoozes: 0,
+                    error: None,
+                    why: Why::Retry,
+                }
+            } else {
+                Verdict::Done
+            },
+            execution: None,
+        });
+        storage.settle(settlements.rev().collect(), SystemClock.now()).await.unwrap();
+        mine.extend(claimed);
+    }
+}
+
+// spec: H-60, H-64, U-10
+async fn four_nodes_claim_and_settle_without_a_deadlock() {
+    let place = Arc::new(Place::new());
+    let first = place.open().await;
+    first.enqueue(place.entries(4_000), SystemClock.now()).await.unwrap();
+    let mut nodes = Vec::new();
+    for _ in 0..4 {
+        let storage = place.open().await;
+        for _ in 0..2 {
+            let (place, storage) = (Arc::clone(&place), Arc::clone(&storage));
+            nodes.push(tokio::spawn(async move { work(&place, &storage).await }));
+        }
+    }
+    let (mut tokens, mut ids) = (BTreeSet::new(), BTreeSet::new());
+    for node in nodes {
+        for one in node.await.unwrap() {
+            assert!(tokens.insert(one.lease.token), "a token was given twice");
+            ids.insert(one.message.id);
+        }
+    }
+    assert_eq!(ids.len(), 4_000);
+    let client = place.client().await;
+    let deadlocks = "SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()";
+    let count: i64 = client.query_one(deadlocks, &[]).await.unwrap().get(0);
+    assert_eq!(count, 0);
+}
+
+/// Written by SQL, so that nobody is told: the next look finds it all the same.
+async fn a_message_that_commits_late_with_an_earlier_due_time_is_found() {
+    let place = Place::new();
+    let storage = place.open().await;
+    storage.enqueue(place.entries(200), SystemClock.now()).await.unwrap();
+    let mut late = place.client().await;
+    let transaction = late.transaction().await.unwrap();
+    let text =
+        format!("SELECT \"{}\".enqueue('mail', due_at => now() - interval '1 hour')", place.schema);
+    transaction.execute(&text, &[]).await.unwrap();
+    assert_eq!(place.claim(&*storage, 100).await.len(), 100);
+    transaction.commit().await.unwrap();
+    let mut rest = 0;
+    for _ in 0..3 {
+        rest += place.claim(&*storage, 101).await.len();
+    }
+    assert_eq!(rest, 101, "a claim that finds nothing looks at everything");
+}
+
+async fn an_old_snapshot_does_not_slow_claims_down() {
+    let place = Place::new();
+    let storage = place.open().await;
+    storage.enqueue(place.entries(20_000), SystemClock.now()).await.unwrap();
+    let holder = place.client().await;
+    holder.batch_execute("BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT 1").await.unwrap();
+    let mut done = 0;
+    loop {
+        let claimed = place.claim(&*storage, 500).await;
+        if claimed.is_empty() {
+            break;
+        }
+        done += settle(&*storage, &claimed).await.len();
+    }
+    assert_eq!(done, 20_000);
+    // How many dead entries a claim still walks over when everything is gone.
+    let fresh = place.entries(500);
+    storage.enqueue(fresh, SystemClock.now()).await.unwrap();
+    assert_eq!(place.claim(&*storage, 500).await.len(), 500);
+}

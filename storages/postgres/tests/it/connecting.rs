@@ -1,0 +1,78 @@
+//! What a wrong address is answered with: a sentence, the right kind, and never the password.
+
+use punctual::{ErrorKind, Storage};
+use punctual_postgres::PostgresStorage;
+
+use crate::place::{Place, enqueue, eventually};
+
+crate::cases! {
+    an_unknown_database_is_named,
+    an_unknown_role_is_refused,
+    nobody_there_is_unavailable,
+    a_database_that_comes_later_is_used_when_it_comes,
+    tls_that_the_server_does_not_speak_is_refused,
+}
+
+async fn refused(url: &str) -> punctual::Error {
+    let error = PostgresStorage::connect(url).await.unwrap_err();
+    assert!(!error.to_string().contains("s3cret"), "{error}");
+    assert!(!format!("{error:?}").contains("s3cret"), "{error:?}");
+    error
+}
+
+async fn an_unknown_database_is_named() {
+    let place = Place::new();
+    let url = format!("{}_not_there", place.url);
+    let error = refused(&url).await;
+    assert_eq!(error.kind(), ErrorKind::NotFound);
+    assert!(error.to_string().contains("no such database"), "{error}");
+}
+
+async fn an_unknown_role_is_refused() {
+    let place = Place::new();
+    let url = place.url.replace("postgres@", "nobody_at_all:s3cret@");
+    let error = refused(&url).await;
+    assert_eq!(error.kind(), ErrorKind::Invalid);
+    assert!(error.to_string().contains("user or password"), "{error}");
+}
+
+async fn nobody_there_is_unavailable() {
+    let error = refused("postgres://ada:s3cret@127.0.0.1:1/nowhere").await;
+    assert_eq!(error.kind(), ErrorKind::Unavailable);
+    assert!(error.to_string().contains("127.0.0.1:1"), "{error}");
+}
+
+async fn a_database_that_comes_later_is_used_when_it_comes() {
+    let place = Place::new();
+    let name = format!("it_later_{}", std::process::id());
+    let (start, _) = place.url.rsplit_once('/').unwrap();
+    let storage = PostgresStorage::builder(format!("{start}/{name}")).connect_lazy().unwrap();
+    let error = storage.time().await.unwrap_err();
+    assert!(error.is_temporary(), "{error}");
+    let admin = place.client().await;
+    admin.batch_execute(&format!("CREATE DATABASE {name}")).await.unwrap();
+    eventually("the database is used", || async { storage.time().await.is_ok() }).await;
+    enqueue(&storage, place.message()).await;
+    assert_eq!(place.claim(&storage, 5).await.len(), 1);
+    drop(storage);
+    let drop = format!("DROP DATABASE {name} WITH (FORCE)");
+    admin.batch_execute(&drop).await.unwrap();
+}
+
+async fn tls_that_the_server_does_not_speak_is_refused() {
+    let place = Place::new();
+    let client = place.client().await;
+    let speaks: String = client.query_one("SHOW ssl", &[]).await.unwrap().get(0);
+    if speaks == "on" {
+        // Then it must work, since it is asked for without a check of the name.
+        let url = format!("{}?sslmode=require", place.url);
+        let storage = PostgresStorage::builder(url).schema(&place.schema).connect().await.unwrap();
+        storage.time().await.unwrap();
+        return;
+    }
+    let error = refused("postgres://postgres@127.0.0.1:1/x?sslmode=nonsense").await;
+    assert_eq!(error.kind(), ErrorKind::Invalid);
+    let url = format!("{}?sslmode=require", place.url);
+    let error = refused(&url).await;
+    assert_eq!(error.kind(), ErrorKind::Unavailable);
+}

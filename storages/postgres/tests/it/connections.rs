@@ -1,0 +1,131 @@
+//! Connections that end: killed, dropped, pooled. Work goes on without a restart.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use punctual::clock::within;
+use punctual::model::Queue;
+use punctual::storage::Line;
+use punctual::{Clock, Storage, SystemClock};
+use punctual_postgres::Prepared;
+
+use crate::place::{Place, enqueue, eventually, settle, soon};
+
+crate::cases! {
+    work_goes_on_when_every_connection_is_killed,
+    a_ring_crosses_two_storages,
+    a_listener_that_was_killed_listens_again_and_rings,
+    behind_a_pooler_statements_are_not_prepared_any_more,
+    without_prepared_statements_everything_works,
+}
+
+fn line() -> Line {
+    Line::Queue(Queue::default())
+}
+
+/// Ends the connections whose name begins like this and that use this schema's channel or tables.
+async fn kill(place: &Place, name: &str) -> i64 {
+    let text = "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity \
+                WHERE application_name = $1 AND pid <> pg_backend_pid()";
+    place.client().await.query_one(text, &[&name]).await.unwrap().get(0)
+}
+
+/// A storage whose connections have a name of their own.
+async fn named(place: &Place, name: &str) -> Arc<punctual_postgres::PostgresStorage> {
+    let url = format!("{}?application_name={name}", place.url);
+    let builder = punctual_postgres::PostgresStorage::builder(url).schema(&place.schema);
+    Arc::new(builder.connect().await.unwrap())
+}
+
+// spec: H-60
+async fn work_goes_on_when_every_connection_is_killed() {
+    let place = Place::new();
+    let name = place.schema.clone();
+    let storage = named(&place, &name).await;
+    let entries = place.entries(2_000);
+    let sent: BTreeSet<_> = entries.iter().map(|entry| entry.message.id).collect();
+    storage.enqueue(entries, SystemClock.now()).await.unwrap();
+    let mut done = BTreeSet::new();
+    for round in 0.. {
+        assert!(round < 1_000, "{} of 2000 done", done.len());
+        if round % 5 == 2 && round < 40 {
+            assert!(kill(&place, &name).await > 0);
+        }
+        // A claim whose answer was lost is reclaimed by its lease, which is not the matter here.
+        let claimed = match place.try_claim(&*storage, 50).await {
+            Ok(claimed) if claimed.is_empty() => break,
+            Ok(claimed) => claimed,
+            Err(error) => {
+                assert!(error.is_temporary(), "{error}");
+                continue;
+            }
+        };
+        settle(&*storage, &claimed).await;
+        done.extend(claimed.iter().map(|one| one.message.id));
+    }
+    let lost = sent.difference(&done).count();
+    assert!(done.is_subset(&sent) && lost < 500, "{lost} lost");
+    assert!(done.len() > 1_000);
+}
+
+async fn a_ring_crosses_two_storages() {
+    let place = Place::new();
+    let (one, two) = (place.open().await, place.open().await);
+    eventually("both listen", || async { one.hears_others() && two.hears_others() }).await;
+    let mut bell = two.wakeup(&line());
+    // Whatever rang when they began to listen is not what is waited for.
+    let _ = within(&SystemClock, soon(Duration::from_millis(200)), bell.rung()).await;
+    assert_eq!(two.next_due(&line()).await.unwrap(), None);
+    enqueue(&*one, place.message()).await;
+    let rung = within(&SystemClock, soon(Duration::from_secs(5)), bell.rung()).await;
+    assert!(rung.is_some(), "the other process was not told");
+    assert!(two.next_due(&line()).await.unwrap().is_some());
+}
+
+async fn a_listener_that_was_killed_listens_again_and_rings() {
+    let place = Place::new();
+    let storage = named(&place, &place.schema).await;
+    eventually("it listens", || async { storage.hears_others() }).await;
+    let mut bell = storage.wakeup(&line());
+    let _ = within(&SystemClock, soon(Duration::from_millis(100)), bell.rung()).await;
+    assert!(kill(&place, &place.schema).await > 0);
+    let rung = within(&SystemClock, soon(Duration::from_secs(10)), bell.rung()).await;
+    assert!(rung.is_some(), "rings may have been missed, so everybody looks");
+    eventually("it listens again", || async { storage.hears_others() }).await;
+    let other = place.open().await;
+    let mut bell = storage.wakeup(&line());
+    enqueue(&*other, place.message()).await;
+    let rung = within(&SystemClock, soon(Duration::from_secs(5)), bell.rung()).await;
+    assert!(rung.is_some(), "and hears again");
+}
+
+/// What a pooler in transaction mode does: the statements prepared before are not there any more.
+async fn behind_a_pooler_statements_are_not_prepared_any_more() {
+    let place = Place::new();
+    let storage = place.builder().pool_size(1).connect().await.unwrap();
+    assert!(storage.check().await.unwrap().is_prepared);
+    let forget = format!(
+        "CREATE FUNCTION \"{0}\".forget() RETURNS trigger LANGUAGE plpgsql AS \
+         $$ BEGIN DEALLOCATE ALL; RETURN NULL; END $$; \
+         CREATE TRIGGER forget AFTER INSERT ON \"{0}\".message \
+         FOR EACH STATEMENT EXECUTE FUNCTION \"{0}\".forget()",
+        place.schema
+    );
+    place.client().await.batch_execute(&forget).await.unwrap();
+    for _ in 0..3 {
+        enqueue(&storage, place.message()).await;
+        let claimed = place.claim(&storage, 5).await;
+        assert_eq!(settle(&storage, &claimed).await.len(), 1);
+    }
+    assert!(!storage.check().await.unwrap().is_prepared);
+}
+
+async fn without_prepared_statements_everything_works() {
+    let place = Place::new();
+    let storage = place.builder().prepared(Prepared::Unnamed).connect().await.unwrap();
+    storage.enqueue(place.entries(3_000), SystemClock.now()).await.unwrap();
+    let claimed = place.claim(&storage, 3_000).await;
+    assert_eq!(settle(&storage, &claimed).await.len(), 3_000);
+    assert!(!storage.check().await.unwrap().is_prepared);
+}

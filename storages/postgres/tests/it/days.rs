@@ -1,0 +1,79 @@
+//! History by the day: made ahead, dropped as a whole, never in the way of a write.
+
+use std::time::Duration;
+
+use punctual::clock::{add, subtract};
+use punctual::inspect::{ExecutionFilter, Inspect, Page};
+use punctual::jiff::Timestamp;
+use punctual::model::State;
+use punctual::storage::{Prune, Pruned};
+use punctual::{Clock, Storage, SystemClock};
+
+use crate::place::{Place, settle};
+
+crate::cases! {
+    todays_history_lies_in_todays_tables,
+    an_old_day_is_dropped_as_a_whole_and_counted,
+    who_keeps_history_for_hours_is_served_to_the_row,
+}
+
+const DAY: Duration = Duration::from_secs(86_400);
+
+async fn count(place: &Place, table: &str) -> i64 {
+    let text = format!("SELECT count(*) FROM \"{}\".{table}", place.schema);
+    place.client().await.query_one(&text, &[]).await.unwrap().get(0)
+}
+
+async fn finish(place: &Place, storage: &dyn Storage, number: usize) {
+    storage.enqueue(place.entries(number), SystemClock.now()).await.unwrap();
+    let claimed = place.claim(storage, number).await;
+    assert_eq!(settle(storage, &claimed).await.len(), number);
+}
+
+fn name(table: &str, at: Timestamp) -> String {
+    format!("{table}_{}", at.strftime("%Y%m%d"))
+}
+
+async fn todays_history_lies_in_todays_tables() {
+    let place = Place::new();
+    let storage = place.open().await;
+    finish(&place, &*storage, 7).await;
+    assert_eq!(count(&place, "finished_rest").await, 0);
+    assert_eq!(count(&place, &name("finished", SystemClock.now())).await, 7);
+    for ahead in [1, 2] {
+        let day = add(SystemClock.now(), DAY * ahead);
+        assert_eq!(count(&place, &name("execution", day)).await, 0);
+    }
+}
+
+// spec: H-17, H-18
+async fn an_old_day_is_dropped_as_a_whole_and_counted() {
+    let place = Place::new();
+    let storage = place.open().await;
+    finish(&place, &*storage, 7).await;
+    let now = SystemClock.now();
+    let keep = Prune { before: subtract(now, DAY * 3), limit: 2, dead: false };
+    assert_eq!(storage.prune(keep, now).await.unwrap(), Pruned::default());
+    // Three days later, as the storage would see it.
+    let later = add(now, DAY * 5);
+    let prune = Prune { before: subtract(later, DAY * 3), limit: 2, dead: false };
+    let pruned = storage.prune(prune, later).await.unwrap();
+    assert_eq!((pruned.messages, pruned.executions), (7, 0), "a day goes as a whole");
+    assert_eq!(storage.counts(now).await.unwrap().total(State::Done), 0);
+    // The table of today was dropped; a write goes elsewhere and the next look makes it again.
+    finish(&place, &*storage, 3).await;
+    assert_eq!(storage.counts(now).await.unwrap().total(State::Done), 3);
+    let page = storage.executions(ExecutionFilter::default(), Page::first(5)).await.unwrap();
+    assert!(page.rows.is_empty());
+}
+
+async fn who_keeps_history_for_hours_is_served_to_the_row() {
+    let place = Place::new();
+    let storage = place.open().await;
+    finish(&place, &*storage, 7).await;
+    let now = add(SystemClock.now(), Duration::from_millis(1));
+    let prune = Prune { before: now, limit: 5, dead: false };
+    assert_eq!(storage.prune(prune, now).await.unwrap().messages, 5);
+    assert_eq!(storage.prune(prune, now).await.unwrap().messages, 2);
+    assert_eq!(storage.prune(prune, now).await.unwrap().messages, 0);
+}

@@ -1,0 +1,89 @@
+//! The schema: made once by many, refused when it is newer, used without rights to make it.
+
+use punctual::{ErrorKind, Storage};
+use punctual_postgres::{PostgresStorage, SCHEMA_VERSION};
+
+use crate::place::{Place, enqueue};
+
+crate::cases! {
+    many_processes_at_once_make_the_tables_once,
+    a_newer_schema_is_refused_with_both_versions,
+    odd_names_work_and_impossible_ones_are_refused,
+    a_role_without_rights_uses_what_was_made_for_it,
+    the_sql_for_administrators_makes_the_same,
+}
+
+async fn many_processes_at_once_make_the_tables_once() {
+    let place = Place::new();
+    let opening: Vec<_> =
+        (0..6).map(|_| tokio::spawn(place.builder().pool_size(1).connect())).collect();
+    for opened in opening {
+        let storage = opened.await.unwrap().unwrap();
+        enqueue(&storage, place.message()).await;
+    }
+    let client = place.client().await;
+    let count = format!("SELECT count(*) FROM \"{}\".migration", place.schema);
+    let applied: i64 = client.query_one(&count, &[]).await.unwrap().get(0);
+    assert_eq!(applied, i64::from(SCHEMA_VERSION));
+}
+
+async fn a_newer_schema_is_refused_with_both_versions() {
+    let place = Place::new();
+    drop(place.open().await);
+    let newer = format!("INSERT INTO \"{}\".migration VALUES (999, 'future')", place.schema);
+    place.client().await.batch_execute(&newer).await.unwrap();
+    let error = place.builder().connect().await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Unsupported);
+    let text = error.to_string();
+    assert!(text.contains("999") && text.contains(&SCHEMA_VERSION.to_string()), "{text}");
+    let lazy = place.builder().connect_lazy().unwrap();
+    assert_eq!(lazy.time().await.unwrap_err().kind(), ErrorKind::Unsupported);
+}
+
+async fn odd_names_work_and_impossible_ones_are_refused() {
+    let mut place = Place::new();
+    place.schema = format!("Odd; name -- ü {}", std::process::id());
+    let storage = place.open().await;
+    enqueue(&*storage, place.message()).await;
+    assert_eq!(place.claim(&*storage, 5).await.len(), 1);
+    for name in ["", "a\"b", "pg_mine", "x\u{0}"] {
+        let refused = PostgresStorage::builder(&place.url).schema(name).connect_lazy();
+        assert_eq!(refused.unwrap_err().kind(), ErrorKind::Invalid, "{name:?}");
+    }
+}
+
+async fn a_role_without_rights_uses_what_was_made_for_it() {
+    let place = Place::new();
+    let role = format!("it_role_{}", std::process::id());
+    let admin = place.client().await;
+    admin.batch_execute(&format!("CREATE ROLE {role} LOGIN")).await.unwrap();
+    let url = place.url.replace("postgres@", &format!("{role}@"));
+    let refused = PostgresStorage::builder(&url).schema(&place.schema).connect().await;
+    let error = refused.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Invalid);
+    assert!(error.to_string().contains("may not create the schema"), "{error}");
+
+    drop(place.open().await);
+    let schema = &place.schema;
+    let grant = format!(
+        "GRANT USAGE ON SCHEMA \"{schema}\" TO {role}; \
+         GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA \"{schema}\" TO {role}; \
+         GRANT USAGE ON ALL SEQUENCES IN SCHEMA \"{schema}\" TO {role}"
+    );
+    admin.batch_execute(&grant).await.unwrap();
+    let used = PostgresStorage::builder(&url).schema(schema).connect().await.unwrap();
+    enqueue(&used, place.message()).await;
+    let claimed = place.claim(&used, 5).await;
+    assert_eq!(crate::place::settle(&used, &claimed).await.len(), 1);
+    drop(used);
+    admin.batch_execute(&format!("DROP OWNED BY {role}; DROP ROLE {role}")).await.unwrap();
+}
+
+async fn the_sql_for_administrators_makes_the_same() {
+    let place = Place::new();
+    let sql = place.builder().migration_sql().unwrap();
+    place.client().await.batch_execute(&sql).await.unwrap();
+    let storage = place.open().await;
+    enqueue(&*storage, place.message()).await;
+    assert_eq!(place.claim(&*storage, 5).await.len(), 1);
+}

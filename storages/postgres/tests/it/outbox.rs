@@ -1,0 +1,74 @@
+//! Messages, settlements and inbox notes with the application's own writes.
+
+use punctual::inspect::Inspect;
+use punctual::model::State;
+use punctual::policy::Verdict;
+use punctual::storage::{Enqueued, Entry, Settlement};
+use punctual::{Admitted, Clock, Inbox, Outbox, SystemClock};
+
+use crate::place::{Place, enqueue};
+
+crate::cases! {
+    a_message_is_there_with_the_commit_and_not_before,
+    a_settlement_holds_with_the_commit_and_an_old_lease_is_refused,
+    a_delivery_is_admitted_once,
+}
+
+async fn a_message_is_there_with_the_commit_and_not_before() {
+    let place = Place::new();
+    let storage = place.open().await;
+    let mut client = place.client().await;
+    for commits in [false, true] {
+        let transaction = client.transaction().await.unwrap();
+        let mut outbox = storage.outbox(&transaction);
+        let entries = vec![Entry::from(place.message()), Entry::from(place.message())];
+        let answers = outbox.enqueue(entries, SystemClock.now()).await.unwrap();
+        assert_eq!(answers, [Enqueued::Stored; 2]);
+        let told = outbox.finish();
+        assert!(place.claim(&*storage, 9).await.is_empty());
+        if commits {
+            transaction.commit().await.unwrap();
+            told.committed();
+        } else {
+            transaction.rollback().await.unwrap();
+        }
+        assert_eq!(place.claim(&*storage, 9).await.len(), if commits { 2 } else { 0 });
+    }
+}
+
+async fn a_settlement_holds_with_the_commit_and_an_old_lease_is_refused() {
+    let place = Place::new();
+    let storage = place.open().await;
+    enqueue(&*storage, place.message()).await;
+    let claimed = place.claim(&*storage, 1).await.remove(0);
+    let done = Settlement { lease: claimed.lease_ref(), verdict: Verdict::Done, execution: None };
+    let mut client = place.client().await;
+    let transaction = client.transaction().await.unwrap();
+    storage.outbox(&transaction).settle(done.clone(), SystemClock.now()).await.unwrap();
+    transaction.rollback().await.unwrap();
+    let state = async || storage.message(claimed.message.id).await.unwrap().unwrap().state;
+    assert_eq!(state().await, State::Running);
+    let transaction = client.transaction().await.unwrap();
+    storage.outbox(&transaction).settle(done.clone(), SystemClock.now()).await.unwrap();
+    transaction.commit().await.unwrap();
+    assert_eq!(state().await, State::Done);
+    let transaction = client.transaction().await.unwrap();
+    let error = storage.outbox(&transaction).settle(done, SystemClock.now()).await.unwrap_err();
+    assert_eq!(error.kind(), punctual::ErrorKind::Conflict);
+}
+
+async fn a_delivery_is_admitted_once() {
+    let place = Place::new();
+    let storage = place.open().await;
+    let id = place.message().id;
+    let now = SystemClock.now();
+    assert!(!storage.has_seen("billing", id).await.unwrap());
+    assert_eq!(storage.admit("billing", id, now).await.unwrap(), Admitted::First);
+    assert_eq!(storage.admit("billing", id, now).await.unwrap(), Admitted::Again);
+    assert_eq!(storage.admit("shipping", id, now).await.unwrap(), Admitted::First);
+    assert!(storage.has_seen("billing", id).await.unwrap());
+    let later = punctual::clock::add(now, std::time::Duration::from_secs(1));
+    assert_eq!(storage.forget(later, 1).await.unwrap(), 1);
+    assert_eq!(storage.forget(later, 9).await.unwrap(), 1);
+    assert_eq!(storage.admit("billing", id, now).await.unwrap(), Admitted::First);
+}
