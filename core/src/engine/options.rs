@@ -14,9 +14,12 @@ pub struct Options {
     /// 1 s; half as often while the storage itself hears what other processes do. Services wake by
     /// themselves when something becomes due; this is the safety net.
     pub poll_interval: Duration,
-    /// How long a claim is good for without being renewed. Default 5 min. It is renewed at a third.
+    /// How long a claim is good for without being renewed: the threshold of staleness. Default 5 min. It
+    /// is renewed at a third. Exactly at its end a lease still holds; strictly after it the message is
+    /// stale and may be rescued.
     pub lease_length: Duration,
-    /// How often leases of lost processes are looked for. Default 30 s.
+    /// How often stale messages are looked for. Default 30 s. A process that is gone is found out by its
+    /// missing beats within about as long, whatever the length of its leases.
     pub rescue_interval: Duration,
     /// Later than this (strictly) is a misfire, for jobs that say nothing else. Default 1 min.
     pub misfire_threshold: Duration,

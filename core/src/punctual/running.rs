@@ -216,7 +216,9 @@ fn services(process: &Arc<Process>, blueprint: Blueprint, settler: &Settler) -> 
     let mut services: Vec<Paced> = Vec::new();
     let mut lookout = Lookout::new(process.clone());
     let mut listen = |line: Line| vec![process.storage.wakeup(&line), lookout.watch(line)];
-    for storage in &process.storages {
+    // A process that was told to have no storage has nothing of its own to rescue.
+    let own = usize::from(!process.holds);
+    for storage in &process.storages[own..] {
         services.push((Box::new(Rescuer::new(process.clone(), storage.clone())), Vec::new()));
     }
     if process.options.scheduling {

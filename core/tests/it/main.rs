@@ -8,6 +8,7 @@ mod bad_input;
 mod broker;
 mod clocks;
 mod correlation;
+mod defaults;
 mod deliveries;
 mod faulty;
 mod generated;
