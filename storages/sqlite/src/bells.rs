@@ -90,6 +90,27 @@ impl Bells {
         }
     }
 
+    /// The lines somebody has listened to.
+    pub(crate) fn lines(&self) -> Vec<Line> {
+        self.lock().keys().cloned().collect()
+    }
+
+    /// Somebody else wrote, and this is when lines are due now.
+    pub(crate) fn hear(&self, heard: &[Line], due: &[Option<Timestamp>], has_cancels: bool) {
+        let mut rung = Vec::new();
+        {
+            let mut lines = self.lock();
+            for (line, due) in heard.iter().zip(due) {
+                rung.extend(due.and_then(|due| news(&mut lines, line, micros_up(due))));
+            }
+            let leases = lines.get(&Line::Leases).filter(|_| has_cancels);
+            rung.extend(leases.map(|listened| listened.bell.clone()));
+        }
+        for bell in rung {
+            bell.ring();
+        }
+    }
+
     /// Somebody else wrote, nobody knows what.
     pub(crate) fn ring_all(&self) {
         let bells: Vec<Bell> = {

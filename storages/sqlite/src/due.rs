@@ -14,11 +14,19 @@ use crate::work::NOT_WAITING;
 const LEVELS: &str =
     "WITH level (priority) AS (VALUES (0), (1), (2), (3), (4), (5), (6), (7), (8), (9))";
 
+/// The most lines in one statement.
+const LINES_MAX: usize = 200;
+
 /// The earliest instant of each line.
 pub(crate) fn due(connection: &Connection, lines: &[Line]) -> Tried<Vec<Option<Timestamp>>> {
-    if lines.is_empty() {
-        return Ok(Vec::new());
+    let mut due = Vec::with_capacity(lines.len());
+    for lines in lines.chunks(LINES_MAX) {
+        due.extend(due_together(connection, lines)?);
     }
+    Ok(due)
+}
+
+fn due_together(connection: &Connection, lines: &[Line]) -> Tried<Vec<Option<Timestamp>>> {
     let queues = lines.iter().filter_map(|line| match line {
         Line::Queue(queue) => Some(queue.as_str()),
         Line::Jobs | Line::Leases => None,
@@ -43,6 +51,13 @@ pub(crate) fn oldest(connection: &Connection, queue: &Queue) -> Tried<Option<Tim
     let mut statement = connection.prepare_cached(&sql)?;
     let micros: Option<i64> = statement.query_row([queue.as_str()], |row| row.get(0))?;
     Ok(micros.map(instant).transpose()?)
+}
+
+/// Whether any running message is to be cancelled.
+pub(crate) fn has_cancels(connection: &Connection) -> Tried<bool> {
+    let sql = "SELECT 1 FROM punctual_message INDEXED BY punctual_message_running \
+               WHERE state = 1 AND cancel_requested = 1";
+    Ok(connection.prepare_cached(sql)?.exists([])?)
 }
 
 /// One column for each line.

@@ -60,7 +60,7 @@ impl SqliteStorage {
         let bells = Arc::new(Bells::default());
         let writer = Writer::start(settings.clone(), Arc::clone(&bells)).await?;
         let readers = Readers::start(&settings)?;
-        let watcher = Watcher::start(&settings, writer.clone(), Arc::clone(&bells))?;
+        let watcher = Watcher::start(&settings, writer.clone())?;
         Ok(Self { writer, readers, settings, bells, watcher: Mutex::new(Some(watcher)) })
     }
 

@@ -38,7 +38,6 @@ enum Order {
 pub(crate) struct Writer {
     orders: mpsc::Sender<Order>,
     commits: Arc<AtomicU64>,
-    activity: Arc<AtomicU64>,
 }
 
 impl Writer {
@@ -47,11 +46,10 @@ impl Writer {
         let (orders, waiting) = mpsc::channel(WAITING_MAX);
         let (opened, is_open) = oneshot::channel();
         let commits = Arc::new(AtomicU64::new(0));
-        let activity = Arc::new(AtomicU64::new(0));
-        let counted = (Arc::clone(&commits), Arc::clone(&activity));
+        let counted = Arc::clone(&commits);
         let thread = move || {
             let (path, patience) = (settings.path.clone(), settings.patience);
-            match Thread::new(settings, bells, counted.0, counted.1) {
+            match Thread::new(settings, bells, counted) {
                 Err(fault) => drop(opened.send(Err(fault.told(&path, patience)))),
                 Ok(thread) if opened.send(Ok(())).is_ok() => thread.run(waiting),
                 Ok(_) => {}
@@ -59,7 +57,7 @@ impl Writer {
         };
         spawn("punctual-sqlite-writer", thread)?;
         is_open.await.map_err(|_| gone())??;
-        Ok(Self { orders, commits, activity })
+        Ok(Self { orders, commits })
     }
 
     /// Does a step in a transaction; answers once it is committed. `rows` is its size, roughly.
@@ -81,11 +79,6 @@ impl Writer {
     /// How many transactions were committed.
     pub(crate) fn commits(&self) -> u64 {
         self.commits.load(Ordering::Acquire)
-    }
-
-    /// Counted up when a transaction begins and when it has ended: odd in between.
-    pub(crate) fn activity(&self) -> u64 {
-        self.activity.load(Ordering::Acquire)
     }
 
     /// Finishes what waits, copies the journal into the file and closes it.

@@ -14,6 +14,7 @@ use super::batch::{self, Batch, Done};
 use super::call::Step;
 use crate::bells::Bells;
 use crate::connection::open_writer;
+use crate::due;
 use crate::fault::{Fault, Tried};
 use crate::patience::pause;
 use crate::settings::Settings;
@@ -36,7 +37,6 @@ pub(super) struct Thread {
     settings: Settings,
     bells: Arc<Bells>,
     commits: Arc<AtomicU64>,
-    activity: Arc<AtomicU64>,
     /// The number by which SQLite tells that another connection wrote.
     seen: i64,
     /// How many more transactions leave room for a neighbour.
@@ -48,10 +48,9 @@ impl Thread {
         settings: Settings,
         bells: Arc<Bells>,
         commits: Arc<AtomicU64>,
-        activity: Arc<AtomicU64>,
     ) -> Tried<Self> {
         let connection = Some(open_writer(&settings)?);
-        Ok(Self { connection, settings, bells, commits, activity, seen: UNSEEN, courtesies: 0 })
+        Ok(Self { connection, settings, bells, commits, seen: UNSEEN, courtesies: 0 })
     }
 
     pub(super) fn run(mut self, mut waiting: mpsc::Receiver<Order>) {
@@ -62,11 +61,9 @@ impl Thread {
                 waiting.close();
             }
             // A defect in a step must not end the storage: whoever waits is told, the rest goes on.
-            self.activity.fetch_add(1, Ordering::AcqRel);
             if catch_unwind(AssertUnwindSafe(|| self.batch(steps))).is_err() {
                 self.connection = None;
             }
-            self.activity.fetch_add(1, Ordering::AcqRel);
             if self.courtesies > 0 {
                 self.courtesies -= 1;
                 pause(COURTESY);
@@ -140,12 +137,20 @@ impl Thread {
     }
 
     fn somebody_else(&mut self, data_version: i64) {
-        if self.seen != data_version {
-            if self.seen != UNSEEN {
-                self.courtesies = COURTESIES;
-            }
-            self.seen = data_version;
-            self.bells.ring_all();
+        if self.seen == data_version {
+            return;
+        }
+        if self.seen != UNSEEN {
+            self.courtesies = COURTESIES;
+        }
+        self.seen = data_version;
+        let lines = self.bells.lines();
+        let due = self.connected().and_then(|(connection, _)| {
+            Ok((due::due(connection, &lines)?, due::has_cancels(connection)?))
+        });
+        match due {
+            Ok((due, has_cancels)) => self.bells.hear(&lines, &due, has_cancels),
+            Err(_) => self.bells.ring_all(),
         }
     }
 

@@ -94,13 +94,32 @@ async fn what_another_process_stores_is_heard() {
     let limit = add(SystemClock.now(), Duration::from_secs(5));
     assert!(within(&SystemClock, limit, heard.rung()).await.is_some());
     // It also hears them while it writes itself.
-    for _ in 0..5 {
-        let mut heard = two.wakeup(&Line::Jobs);
-        offer(&one, f.due(at(900))).await;
+    for second in 1..6 {
+        let mut heard = two.wakeup(&line);
+        offer(&one, f.due(at(-second))).await;
         offer(&two, f.due(at(900))).await;
         let limit = add(SystemClock.now(), Duration::from_secs(5));
         assert!(within(&SystemClock, limit, heard.rung()).await.is_some());
     }
+}
+
+#[tokio::test]
+async fn what_another_process_stores_for_later_wakes_nobody_who_knows_of_something_earlier() {
+    let f = Fixture::new();
+    let (one, two) = (f.open().await, f.open().await);
+    let line = Line::Queue(Queue::default());
+    let mut heard = two.wakeup(&line);
+    offer(&one, f.due(at(10))).await;
+    let limit = add(SystemClock.now(), Duration::from_secs(5));
+    assert!(within(&SystemClock, limit, heard.rung()).await.is_some());
+    assert_eq!(two.next_due(&line).await.unwrap(), Some(at(10)));
+    let mut jobs = two.wakeup(&Line::Jobs);
+    for _ in 0..3 {
+        offer(&one, f.due(at(900))).await;
+    }
+    let limit = add(SystemClock.now(), Duration::from_millis(600));
+    assert_eq!(within(&SystemClock, limit, heard.rung()).await, None);
+    assert_eq!(within(&SystemClock, limit, jobs.rung()).await, None);
 }
 
 #[tokio::test]
