@@ -15,7 +15,7 @@ use crate::writer::{Writer, spawn};
 /// How often it looks.
 const INTERVAL: Duration = Duration::from_millis(100);
 /// How often the writer is asked after a change: a commit is seen a moment after its file changes.
-const ECHOES: u8 = 3;
+const ECHOES: u8 = 2;
 
 /// When the journal was last written, and how long it is.
 type Stamp = (SystemTime, u64);

@@ -16,25 +16,18 @@ pub(super) struct Batch {
     steps: Vec<Box<dyn Step>>,
 }
 
-/// What a committed transaction leaves to be told.
-pub(super) struct Done {
-    pub(super) effects: Effects,
-    /// Changes when another connection wrote.
-    pub(super) data_version: i64,
-}
-
 impl Batch {
     pub(super) fn new(steps: Vec<Box<dyn Step>>) -> Self {
         Self { steps }
     }
 
-    /// Does every call and commits. An error means that nothing of any of them was stored.
+    /// Does every call and commits; answers what there is to tell. An error means that nothing of any of them was stored.
     pub(super) fn run(
         &mut self,
         connection: &Connection,
         patience: Duration,
         told: impl Fn(&Fault) -> Error,
-    ) -> Tried<Done> {
+    ) -> Tried<Effects> {
         let done = within(connection, patience, |effects| {
             self.steps.iter_mut().try_for_each(|step| step.run(connection, effects))
         });
@@ -88,17 +81,15 @@ fn within(
     connection: &Connection,
     patience: Duration,
     work: impl FnOnce(&mut Effects) -> Tried<()>,
-) -> Tried<Done> {
+) -> Tried<Effects> {
     patiently(patience, || statement(connection, "BEGIN IMMEDIATE"))?;
     let mut effects = Effects::default();
-    let done = data_version(connection).and_then(|data_version| {
-        work(&mut effects)?;
+    let done = work(&mut effects).and_then(|()| {
         effects.write(connection)?;
-        patiently(patience, || statement(connection, "COMMIT"))?;
-        Ok(data_version)
+        patiently(patience, || statement(connection, "COMMIT"))
     });
     match done {
-        Ok(data_version) => Ok(Done { effects, data_version }),
+        Ok(()) => Ok(effects),
         Err(fault) => {
             // After some errors SQLite has rolled back by itself.
             if !connection.is_autocommit() {
@@ -109,6 +100,7 @@ fn within(
     }
 }
 
+/// A number that changes when another connection wrote.
 pub(super) fn data_version(connection: &Connection) -> Tried<i64> {
     let mut statement = connection.prepare_cached("PRAGMA data_version")?;
     Ok(statement.query_row([], |row| row.get(0))?)

@@ -10,11 +10,12 @@ use rusqlite::Connection;
 use tokio::sync::{mpsc, oneshot};
 
 use super::Order;
-use super::batch::{self, Batch, Done};
+use super::batch::{self, Batch};
 use super::call::Step;
 use crate::bells::Bells;
 use crate::connection::open_writer;
 use crate::due;
+use crate::effects::Effects;
 use crate::fault::{Fault, Tried};
 use crate::patience::pause;
 use crate::settings::Settings;
@@ -64,6 +65,10 @@ impl Thread {
             if catch_unwind(AssertUnwindSafe(|| self.batch(steps))).is_err() {
                 self.connection = None;
             }
+            // The watcher asks for looks, but gets none in while many wait.
+            if !waiting.is_empty() {
+                self.look();
+            }
             if self.courtesies > 0 {
                 self.courtesies -= 1;
                 pause(COURTESY);
@@ -90,10 +95,9 @@ impl Thread {
             done = self.attempt(&mut batch);
         }
         match done {
-            Ok(done) => {
+            Ok(effects) => {
                 self.commits.fetch_add(1, Ordering::Release);
-                self.somebody_else(done.data_version);
-                self.bells.tell(&done.effects);
+                self.bells.tell(&effects);
             }
             Err(fault) => {
                 batch.fail(|| self.told(&fault));
@@ -105,7 +109,7 @@ impl Thread {
         batch.answer();
     }
 
-    fn attempt(&mut self, batch: &mut Batch) -> Tried<Done> {
+    fn attempt(&mut self, batch: &mut Batch) -> Tried<Effects> {
         let (connection, settings) = self.connected()?;
         batch.run(connection, settings.patience, |fault| {
             fault.told(&settings.path, settings.patience)
