@@ -1,11 +1,12 @@
 -- One walk of the pending index for each priority, highest first, each from its low-water mark on and
 -- never past what is due. Rows another claim has locked are passed over. A message that waits for its
--- turn is passed over too; the subqueries run for messages of jobs only.
+-- turn is passed over too; the subqueries run for messages of jobs only. A row that is locked stays
+-- where it is, so it is found again by its place.
 WITH picked AS MATERIALIZED (
-    SELECT due.id, nextval('{schema}.token') AS token
+    SELECT due.place, nextval('{schema}.token') AS token
     FROM unnest($5::int2[], $6::timestamptz[], $7::uuid[]) AS mark(priority, due_at, id)
     CROSS JOIN LATERAL (
-        SELECT m.id
+        SELECT m.ctid AS place
         FROM {schema}.message m
         WHERE m.state = 0 AND m.queue = $1 AND m.priority = mark.priority
           AND m.due_at <= $2 AND (m.due_at, m.id) > (mark.due_at, mark.id)
@@ -31,7 +32,7 @@ WITH picked AS MATERIALIZED (
 UPDATE {schema}.message m
 SET state = 1, attempt = m.attempt + 1, owner = $4, token = picked.token, lease_until = $8
 FROM picked
-WHERE m.id = picked.id
+WHERE m.ctid = picked.place
 RETURNING m.id, m.topic, m.priority, m.planned_at, m.created_at, m.source, m.key, m.dedupe,
     m.exclusive, m.body, m.extra, m.due_at, m.attempt, m.crashes, m.snoozes, m.token,
     m.cancel_requested

@@ -24,6 +24,6 @@ WITH given AS (
         AS e(n, id, message, process, due_at, started_at, ended_at, nominal, attempt,
              attempts_max, source, ending, topic, queue, key, job, note)
     WHERE e.n IN (SELECT n FROM current WHERE NOT cancel_requested)
-    ON CONFLICT DO NOTHING
+    {once}
 )
 SELECT n, job, queue, cancel_requested FROM current

@@ -33,44 +33,52 @@ impl Inner {
         let Some(row) = rows.first() else { return Ok(()) };
         let now = punctual_rows::instant::instant(row.try_get::<_, Micros>(0)?.0)?;
         let today = now.to_zoned(TimeZone::UTC).date();
+        let mut missing = Vec::new();
         for table in TABLES {
             let there = self.days(held, table).await?;
             for ahead in 0..DAYS_AHEAD {
-                let Ok(day) = today.checked_add(punctual::jiff::Span::new().days(ahead)) else {
-                    continue;
-                };
-                if !there.contains(&day)
-                    && let Err(failure) = self.make_day(held, table, day).await
-                {
-                    if failure.is_connection() {
-                        return Err(failure);
-                    }
-                    tracing::debug!(%day, table, "no table for a day; its rows go to the rest");
-                    held.roll_back().await?;
-                }
+                let day = today.checked_add(punctual::jiff::Span::new().days(ahead));
+                missing.extend(day.ok().filter(|day| !there.contains(day)).map(|day| (table, day)));
+            }
+        }
+        // All at once as a rule; one by one when one of them is in the way.
+        if missing.is_empty() || self.try_days(held, &missing).await? {
+            return Ok(());
+        }
+        for one in missing {
+            if !self.try_days(held, &[one]).await? {
+                tracing::debug!(day = %one.1, table = one.0, "no table; rows go to the rest");
             }
         }
         Ok(())
     }
 
-    async fn make_day(
+    /// Makes days in one transaction; answers whether it could.
+    async fn try_days(
         &self,
         held: &mut Session<'_>,
-        table: &str,
-        day: Date,
-    ) -> Result<(), Failure> {
+        days: &[(&str, Date)],
+    ) -> Result<bool, Failure> {
+        held.begin().await?;
+        let text: Vec<String> = days.iter().map(|(table, day)| self.day_sql(table, *day)).collect();
+        let made = held.client().batch_execute(&format!("{PATIENCE}; {}", text.join("; "))).await;
+        match made.map_err(Failure::from) {
+            Ok(()) => held.commit().await.map(|()| true),
+            Err(failure) if failure.is_connection() => Err(failure),
+            Err(_) => held.roll_back().await.map(|()| false),
+        }
+    }
+
+    fn day_sql(&self, table: &str, day: Date) -> String {
         let schema = &self.schema.quoted;
         let name = format!("{schema}.{}", name_of(table, day));
         let next = day.tomorrow().unwrap_or(day);
-        held.begin().await?;
         // Attached rather than made in place: that needs no lock which writers would wait for.
-        let text = format!(
-            "{PATIENCE}; CREATE TABLE {name} (LIKE {schema}.{table} INCLUDING DEFAULTS); \
+        format!(
+            "CREATE TABLE {name} (LIKE {schema}.{table} INCLUDING DEFAULTS); \
              ALTER TABLE {schema}.{table} ATTACH PARTITION {name} \
              FOR VALUES FROM ('{day} 00:00:00+00') TO ('{next} 00:00:00+00')"
-        );
-        held.client().batch_execute(&text).await?;
-        held.commit().await
+        )
     }
 
     /// The days a table has, oldest first.

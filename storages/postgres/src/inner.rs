@@ -30,6 +30,8 @@ pub(crate) struct Inner {
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) schema: Schema,
     pub(crate) sql: Statements,
+    /// For what may be there already.
+    pub(crate) careful: Statements,
     pub(crate) news: News,
     pub(crate) marks: Marks,
     pub(crate) sender: u64,
@@ -74,6 +76,7 @@ impl Inner {
             pool,
             clock,
             sql: Statements::new(&schema.quoted),
+            careful: Statements::careful(&schema.quoted),
             channel: format!("punctual {}", schema.name),
             schema,
             news: News::default(),

@@ -21,6 +21,7 @@ use crate::failure::Failure;
 use crate::inner::{Inner, attempt};
 use crate::session::Session;
 use crate::settlements::{Fence, Kind, Placed, executions_of, is_one_kind, rounds};
+use crate::statements::Statements;
 use crate::value::{Micros, Param};
 
 /// What a batch of decisions has led to so far.
@@ -43,7 +44,7 @@ impl Inner {
         }
         let rounds = rounds(settlements);
         let is_one = rounds.len() == 1 && settlements.len() <= CHUNK && is_one_kind(settlements);
-        let (progress, waiting) = attempt!(self, |held| async {
+        let (progress, waiting) = attempt!(self, |held, tries| async {
             let mut progress = Progress {
                 answers: vec![Settled::Lost; settlements.len()],
                 jobs: HashSet::new(),
@@ -52,8 +53,13 @@ impl Inner {
             if !is_one {
                 held.begin().await?;
             }
+            let sql = if tries == 0 { &self.sql } else { &self.careful };
             for round in &rounds {
-                self.settle_round(held, round, now, &mut progress).await?;
+                let settled = self.settle_round((held, sql), round, now, &mut progress).await;
+                // An execution is there already, which is no reason to refuse.
+                settled.map_err(|failure| {
+                    if tries == 0 && failure.is_duplicate() { Failure::Raced } else { failure }
+                })?;
             }
             if !is_one {
                 held.commit().await?;
@@ -78,14 +84,14 @@ impl Inner {
         let mut progress =
             Progress { answers: vec![Settled::Lost], jobs: HashSet::new(), due: HashMap::new() };
         let round: Vec<Placed<'_>> = settlements.iter().enumerate().collect();
-        self.settle_round(held, &round, now, &mut progress).await?;
+        self.settle_round((held, &self.careful), &round, now, &mut progress).await?;
         Ok(progress.answers[0])
     }
 
     /// One statement for each kind of decision and each thousand.
     async fn settle_round(
         &self,
-        held: &Session<'_>,
+        on: (&Session<'_>, &Statements),
         round: &[Placed<'_>],
         now: Timestamp,
         progress: &mut Progress,
@@ -96,110 +102,14 @@ impl Inner {
             };
             let (finished, again, dead) = (of(Kind::Finished), of(Kind::Again), of(Kind::Dead));
             if !finished.is_empty() {
-                self.settle_finished(held, &finished, now, progress).await?;
+                settle_finished(on, &finished, now, progress).await?;
             }
             if !again.is_empty() {
-                self.settle_again(held, &again, progress).await?;
+                settle_again(on, &again, progress).await?;
             }
             if !dead.is_empty() {
-                self.settle_dead(held, &dead, now, progress).await?;
+                settle_dead(on, &dead, now, progress).await?;
             }
-        }
-        Ok(())
-    }
-
-    async fn settle_finished(
-        &self,
-        held: &Session<'_>,
-        batch: &[Placed<'_>],
-        now: Timestamp,
-        progress: &mut Progress,
-    ) -> Result<(), Failure> {
-        let fence = Fence::of(batch);
-        let states: Vec<i16> = batch
-            .iter()
-            .map(|(_, one)| match one.verdict {
-                Verdict::Cancelled => State::Cancelled.code(),
-                _ => State::Done.code(),
-            })
-            .collect();
-        let now = Micros(micros(now));
-        let executions = executions_of(batch);
-        let mut params = fence.params();
-        params.push((&states, Type::INT2_ARRAY));
-        params.push((&now, Type::TIMESTAMPTZ));
-        params.extend(executions.params());
-        for row in held.query(&self.sql.settle_finished, &params).await? {
-            progress.applied(batch, &row)?;
-        }
-        Ok(())
-    }
-
-    async fn settle_dead(
-        &self,
-        held: &Session<'_>,
-        batch: &[Placed<'_>],
-        now: Timestamp,
-        progress: &mut Progress,
-    ) -> Result<(), Failure> {
-        let fence = Fence::of(batch);
-        let (mut reasons, mut errors) = (Vec::new(), Vec::new());
-        for (_, one) in batch {
-            if let Verdict::Dead { reason, error } = &one.verdict {
-                reasons.push(reason.code());
-                errors.push(error.as_deref().map(without_nul));
-            }
-        }
-        let now = Micros(micros(now));
-        let executions = executions_of(batch);
-        let mut params = fence.params();
-        params.push((&reasons, Type::INT2_ARRAY));
-        params.push((&errors, Type::TEXT_ARRAY));
-        params.push((&now, Type::TIMESTAMPTZ));
-        params.extend(executions.params());
-        for row in held.query(&self.sql.settle_dead, &params).await? {
-            progress.applied(batch, &row)?;
-        }
-        Ok(())
-    }
-
-    async fn settle_again(
-        &self,
-        held: &Session<'_>,
-        batch: &[Placed<'_>],
-        progress: &mut Progress,
-    ) -> Result<(), Failure> {
-        let fence = Fence::of(batch);
-        let mut due = Vec::new();
-        let (mut attempts, mut all_crashes, mut all_snoozes) = (Vec::new(), Vec::new(), Vec::new());
-        let mut errors = Vec::new();
-        for (_, one) in batch {
-            if let Verdict::Again { due_at, attempt, crashes, snoozes, error, .. } = &one.verdict {
-                due.push(Micros(micros_up(*due_at)));
-                attempts.push(column(*attempt));
-                all_crashes.push(column(*crashes));
-                all_snoozes.push(column(*snoozes));
-                errors.push(error.as_deref().map(without_nul));
-            }
-        }
-        let executions = executions_of(batch);
-        let mut params = fence.params();
-        params.push((&due, Type::TIMESTAMPTZ_ARRAY));
-        params.push((&attempts, Type::INT4_ARRAY));
-        params.push((&all_crashes, Type::INT4_ARRAY));
-        params.push((&all_snoozes, Type::INT4_ARRAY));
-        params.push((&errors, Type::TEXT_ARRAY));
-        params.extend(executions.params());
-        for row in held.query(&self.sql.settle_again, &params).await? {
-            let index = Progress::index(&row, batch.len())?;
-            if row.try_get::<_, bool>(3)? {
-                progress.answers[batch[index].0] = Settled::CancelRequested;
-                continue;
-            }
-            progress.applied(batch, &row)?;
-            let queue: String = row.try_get(2)?;
-            let first = progress.due.entry(queue).or_insert(due[index].0);
-            *first = due[index].0.min(*first);
         }
         Ok(())
     }
@@ -226,6 +136,99 @@ impl Inner {
             self.tell(Line::Queue(Queue::from(queue)), Micros::MIN.0);
         }
     }
+}
+
+async fn settle_finished(
+    (held, sql): (&Session<'_>, &Statements),
+    batch: &[Placed<'_>],
+    now: Timestamp,
+    progress: &mut Progress,
+) -> Result<(), Failure> {
+    let fence = Fence::of(batch);
+    let states: Vec<i16> = batch
+        .iter()
+        .map(|(_, one)| match one.verdict {
+            Verdict::Cancelled => State::Cancelled.code(),
+            _ => State::Done.code(),
+        })
+        .collect();
+    let now = Micros(micros(now));
+    let executions = executions_of(batch);
+    let mut params = fence.params();
+    params.push((&states, Type::INT2_ARRAY));
+    params.push((&now, Type::TIMESTAMPTZ));
+    params.extend(executions.params());
+    for row in held.query(&sql.settle_finished, &params).await? {
+        progress.applied(batch, &row)?;
+    }
+    Ok(())
+}
+
+async fn settle_dead(
+    (held, sql): (&Session<'_>, &Statements),
+    batch: &[Placed<'_>],
+    now: Timestamp,
+    progress: &mut Progress,
+) -> Result<(), Failure> {
+    let fence = Fence::of(batch);
+    let (mut reasons, mut errors) = (Vec::new(), Vec::new());
+    for (_, one) in batch {
+        if let Verdict::Dead { reason, error } = &one.verdict {
+            reasons.push(reason.code());
+            errors.push(error.as_deref().map(without_nul));
+        }
+    }
+    let now = Micros(micros(now));
+    let executions = executions_of(batch);
+    let mut params = fence.params();
+    params.push((&reasons, Type::INT2_ARRAY));
+    params.push((&errors, Type::TEXT_ARRAY));
+    params.push((&now, Type::TIMESTAMPTZ));
+    params.extend(executions.params());
+    for row in held.query(&sql.settle_dead, &params).await? {
+        progress.applied(batch, &row)?;
+    }
+    Ok(())
+}
+
+async fn settle_again(
+    (held, sql): (&Session<'_>, &Statements),
+    batch: &[Placed<'_>],
+    progress: &mut Progress,
+) -> Result<(), Failure> {
+    let fence = Fence::of(batch);
+    let mut due = Vec::new();
+    let (mut attempts, mut all_crashes, mut all_snoozes) = (Vec::new(), Vec::new(), Vec::new());
+    let mut errors = Vec::new();
+    for (_, one) in batch {
+        if let Verdict::Again { due_at, attempt, crashes, snoozes, error, .. } = &one.verdict {
+            due.push(Micros(micros_up(*due_at)));
+            attempts.push(column(*attempt));
+            all_crashes.push(column(*crashes));
+            all_snoozes.push(column(*snoozes));
+            errors.push(error.as_deref().map(without_nul));
+        }
+    }
+    let executions = executions_of(batch);
+    let mut params = fence.params();
+    params.push((&due, Type::TIMESTAMPTZ_ARRAY));
+    params.push((&attempts, Type::INT4_ARRAY));
+    params.push((&all_crashes, Type::INT4_ARRAY));
+    params.push((&all_snoozes, Type::INT4_ARRAY));
+    params.push((&errors, Type::TEXT_ARRAY));
+    params.extend(executions.params());
+    for row in held.query(&sql.settle_again, &params).await? {
+        let index = Progress::index(&row, batch.len())?;
+        if row.try_get::<_, bool>(3)? {
+            progress.answers[batch[index].0] = Settled::CancelRequested;
+            continue;
+        }
+        progress.applied(batch, &row)?;
+        let queue: String = row.try_get(2)?;
+        let first = progress.due.entry(queue).or_insert(due[index].0);
+        *first = due[index].0.min(*first);
+    }
+    Ok(())
 }
 
 impl Progress {

@@ -16,11 +16,12 @@ macro_rules! statements {
         }
 
         impl Statements {
-            pub(crate) fn new(schema: &str) -> Self {
+            /// `once` is what an execution that may be there already needs, and costs.
+            fn made(schema: &str, once: &str) -> Self {
                 let mut numbers = 0..;
                 let mut next = |text: &str| Sql {
                     number: numbers.next().unwrap_or_default(),
-                    text: text.replace("{schema}", schema),
+                    text: text.replace("{schema}", schema).replace("{once}", once),
                 };
                 Self {
                     $($name: next(include_str!(concat!("../sql/", stringify!($name), ".sql"))),)*
@@ -29,6 +30,26 @@ macro_rules! statements {
         }
     };
 }
+
+impl Statements {
+    pub(crate) fn new(schema: &str) -> Self {
+        Self::made(schema, "")
+    }
+
+    /// The same for executions that may be there already.
+    pub(crate) fn careful(schema: &str) -> Self {
+        let mut careful = Self::made(schema, "ON CONFLICT DO NOTHING");
+        for sql in
+            [&mut careful.settle_again, &mut careful.settle_dead, &mut careful.settle_finished]
+        {
+            sql.number += CAREFUL;
+        }
+        careful
+    }
+}
+
+/// Where the careful statements begin in the cache of a connection.
+const CAREFUL: usize = 100;
 
 statements! {
     alive
