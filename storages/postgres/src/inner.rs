@@ -220,6 +220,11 @@ impl Inner {
         }
     }
 
+    /// Says something only we listen to.
+    pub(crate) async fn call_oneself(&self) -> Result<()> {
+        self.notify(&[news::written(self.sender, &Line::Leases, i64::MAX)]).await
+    }
+
     async fn notify(&self, notes: &[String]) -> Result<()> {
         // Nothing is lost that matters when the server falls before this is on its disk.
         let query = "SELECT set_config('synchronous_commit', 'off', true), pg_notify($1, note) \

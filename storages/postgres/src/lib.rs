@@ -1,16 +1,13 @@
 //! Punctual's storage on PostgreSQL: many processes, one database, no extension.
 //!
-//! ```no_run
-//! # async fn example() -> punctual::Result<()> {
-//! use punctual_postgres::PostgresStorage;
-//!
-//! let storage = PostgresStorage::connect("postgres://app:secret@db.example/app").await?;
-//! # Ok(())
-//! # }
-//! ```
-//!
-//! The README beside this crate says what it promises, which tables it makes, which rights it needs,
-//! and how it behaves behind a pooler.
+//! [`PostgresStorage`] keeps every promise of [`punctual::Storage`] and [`punctual::Inspect`], across the
+//! end of every process and of the server. The README beside this crate says which tables it makes,
+//! which rights it needs, and how it behaves behind a pooler.
+
+// The README is compiled with the tests.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+mod readme {}
 
 mod address;
 mod check;
@@ -35,6 +32,7 @@ mod options;
 mod outbox;
 mod pool;
 mod record;
+mod restore;
 mod session;
 mod settle;
 mod settlements;

@@ -29,8 +29,11 @@ pub(crate) async fn listen(inner: Weak<Inner>, address: Address) {
             Err(error) => tracing::debug!(%error, "nobody listens for other processes"),
             Ok(mut connection) => {
                 wait = WAIT_MIN;
-                here.hears.store(true, Ordering::Release);
                 here.heard_nothing();
+                // Through a pooler one may listen and never hear; hearing oneself is the proof.
+                if let Err(error) = here.call_oneself().await {
+                    tracing::debug!(%error, "whether the listener hears is not known");
+                }
                 drop(here);
                 hear(&inner, &mut connection).await;
             }
@@ -83,7 +86,9 @@ async fn hear(inner: &Weak<Inner>, ears: &mut Ears) {
         let Some(here) = inner.upgrade() else { return };
         let AsyncMessage::Notification(notification) = message else { continue };
         match news::read(notification.payload()) {
-            Some((sender, _, _)) if sender == here.sender => {}
+            Some((sender, _, _)) if sender == here.sender => {
+                here.hears.store(true, Ordering::Release);
+            }
             Some((_, due_at, line)) => here.heard(line.as_ref(), due_at),
             // Somebody else's words on our channel: better to look than to miss.
             None => here.heard_nothing(),

@@ -68,6 +68,7 @@ statements! {
     jobs_move
     keep_finished
     known
+    known_exactly
     next_due
     prune_dead
     prune_executions
