@@ -9,7 +9,7 @@ use punctual_rows::message::column;
 use punctual_rows::without_nul;
 use rusqlite::{CachedStatement, Connection, Row, params};
 
-use super::{id_at, text_at};
+use super::column::{id_at, maybe_id_at, maybe_text_at, text_at};
 use crate::fault::Tried;
 
 /// The columns in the order they are read and written.
@@ -59,22 +59,22 @@ impl<'a> Appending<'a> {
 /// The execution a row holds.
 pub(crate) fn execution_of(row: &Row<'_>) -> Tried<Execution> {
     let ended = Ended {
-        id: id_at(row, 0)?.unwrap_or_default(),
-        message: id_at(row, 1)?,
-        topic: text_at(row, 2)?.unwrap_or_default(),
-        queue: text_at(row, 3)?.unwrap_or_default(),
-        key: text_at(row, 4)?,
-        job: text_at(row, 5)?,
+        id: id_at(row, 0)?,
+        message: maybe_id_at(row, 1)?,
+        topic: text_at(row, 2)?,
+        queue: text_at(row, 3)?,
+        key: maybe_text_at(row, 4)?,
+        job: maybe_text_at(row, 5)?,
         nominal: row.get(6)?,
         source: row.get(7)?,
         attempt: row.get(8)?,
         attempts_max: row.get(9)?,
-        process: id_at(row, 10)?,
+        process: maybe_id_at(row, 10)?,
         due_at: row.get(11)?,
         started_at: row.get(12)?,
         ended_at: row.get(13)?,
         ending: row.get(14)?,
-        note: text_at(row, 15)?,
+        note: maybe_text_at(row, 15)?,
     };
     Ok(ended.execution()?)
 }

@@ -9,7 +9,7 @@ use punctual_rows::instant::instant;
 use punctual_rows::message::{Sent, Standing, count};
 use rusqlite::Row;
 
-use super::{id_at, text_at};
+use super::column::{id_at, maybe_id_at, maybe_text_at, text_at};
 use crate::fault::Tried;
 
 /// Where a message can be.
@@ -64,17 +64,17 @@ const BODY: usize = 23;
 /// What was sent.
 fn message_of(row: &Row<'_>) -> Tried<Message> {
     let sent = Sent {
-        id: id_at(row, 0)?.unwrap_or_default(),
-        queue: text_at(row, 1)?.unwrap_or_default(),
-        topic: text_at(row, 2)?.unwrap_or_default(),
+        id: id_at(row, 0)?,
+        queue: text_at(row, 1)?,
+        topic: text_at(row, 2)?,
         priority: row.get(3)?,
         planned_at: row.get(4)?,
         created_at: row.get(5)?,
         source: row.get(6)?,
-        key: text_at(row, 7)?,
-        dedupe: text_at(row, 8)?,
+        key: maybe_text_at(row, 7)?,
+        dedupe: maybe_text_at(row, 8)?,
         exclusive: row.get(9)?,
-        extra: text_at(row, 10)?,
+        extra: maybe_text_at(row, 10)?,
         body: Bytes::copy_from_slice(row.get_ref(BODY)?.as_blob()?),
     };
     Ok(sent.message()?)
@@ -82,7 +82,7 @@ fn message_of(row: &Row<'_>) -> Tried<Message> {
 
 /// A message and where it stands.
 pub(crate) fn record_of(row: &Row<'_>) -> Tried<MessageRecord> {
-    let lease = match (id_at(row, 17)?, row.get(18)?, row.get(19)?) {
+    let lease = match (maybe_id_at(row, 17)?, row.get(18)?, row.get(19)?) {
         (Some(owner), Some(token), Some(until)) => Some((owner, token, until)),
         _ => None,
     };
@@ -91,7 +91,7 @@ pub(crate) fn record_of(row: &Row<'_>) -> Tried<MessageRecord> {
         attempt: row.get(12)?,
         crashes: row.get(13)?,
         snoozes: row.get(14)?,
-        error: text_at(row, 15)?,
+        error: maybe_text_at(row, 15)?,
         state: row.get(16)?,
         lease,
         cancel_requested: row.get(20)?,

@@ -1,5 +1,5 @@
 //! The hot path. Every function works inside a transaction that somebody else has opened, so that it
-//! can be the writer's or, one day, the application's own.
+//! can be the writer's or the application's own.
 
 mod claim;
 mod enqueue;
