@@ -12,6 +12,8 @@ use crate::tls::Trust;
 
 /// How long one attempt to connect may take.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+/// How long the driver lets a connection be idle before it asks, unless told otherwise.
+const DRIVERS_IDLE: Duration = Duration::from_hours(2);
 
 /// A connection string that was understood.
 #[derive(Clone)]
@@ -42,6 +44,7 @@ impl Address {
         if config.get_connect_timeout().is_none() {
             config.connect_timeout(CONNECT_TIMEOUT);
         }
+        notice_silence(&mut config);
         Ok(Self { config, trust })
     }
 
@@ -61,6 +64,20 @@ impl Address {
 impl std::fmt::Debug for Address {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_tuple("Address").field(&self.place()).finish()
+    }
+}
+
+/// A server that is gone without a word is noticed within a minute, not after the driver's two hours:
+/// the connection that listens would wait for ever and hear nothing.
+fn notice_silence(config: &mut Config) {
+    if config.get_keepalives_idle() == DRIVERS_IDLE {
+        config.keepalives_idle(Duration::from_secs(30));
+    }
+    if config.get_keepalives_interval().is_none() {
+        config.keepalives_interval(Duration::from_secs(10));
+    }
+    if config.get_keepalives_retries().is_none() {
+        config.keepalives_retries(3);
     }
 }
 

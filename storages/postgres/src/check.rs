@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use punctual::Result;
-use punctual::clock::between;
+use punctual::clock::{add, between};
 use punctual::jiff::Timestamp;
 use punctual_rows::instant::{instant, micros};
 use tokio_postgres::types::Type;
@@ -18,6 +18,9 @@ use crate::migrate::{self, SCHEMA_VERSION};
 use crate::session::Session;
 use crate::value::{Micros, Param};
 
+/// How often and how long it is waited for the listener to hear itself.
+const HEARING_TRIES: u32 = 20;
+const HEARING_WAIT: Duration = Duration::from_millis(100);
 /// A transaction open for longer is named.
 const LONG: &str = "30 seconds";
 /// Dead rows beyond this are worth a word.
@@ -70,10 +73,24 @@ impl PostgresStorage {
     pub async fn check(&self) -> Result<Check> {
         let inner = &self.inner;
         let mut check: Check = attempt!(inner, |held| inner.examine(held))?;
-        check.is_listening = inner.hears.load(Ordering::Acquire);
+        check.is_listening = self.hears_soon().await;
         check.is_prepared = !inner.pool.unnamed.load(Ordering::Relaxed);
         judge(&mut check);
         Ok(check)
+    }
+}
+
+impl PostgresStorage {
+    /// A storage that was only just made has to hear itself first.
+    async fn hears_soon(&self) -> bool {
+        let clock = &self.inner.clock;
+        for _ in 0..HEARING_TRIES {
+            if self.inner.hears.load(Ordering::Acquire) {
+                return true;
+            }
+            clock.sleep_until(add(clock.now(), HEARING_WAIT)).await;
+        }
+        false
     }
 }
 
@@ -84,7 +101,7 @@ impl Inner {
         let rows = held.ask(text, &[]).await?;
         let row = rows.first().ok_or(Failure::Raced)?;
         let told = instant(row.try_get::<_, Micros>(0)?.0)?;
-        let middle = punctual::clock::add(asked_at, between(asked_at, self.clock.now()) / 2);
+        let middle = add(asked_at, between(asked_at, self.clock.now()) / 2);
         let claim_plan = self.claim_plan(held).await?;
         Ok(Check {
             findings: Vec::new(),

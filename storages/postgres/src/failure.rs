@@ -146,6 +146,16 @@ pub(crate) fn from_connect(error: tokio_postgres::Error, place: &str) -> Error {
                 "PostgreSQL at {place} has no connection left; lower pool_size or raise max_connections"
             ),
         ),
+        None if error.to_string().starts_with("error performing TLS handshake") => {
+            let source = std::error::Error::source(&error).map(ToString::to_string);
+            let why = source.unwrap_or_else(|| error.to_string());
+            (
+                ErrorKind::Invalid,
+                format!(
+                    "PostgreSQL at {place} and we do not agree on TLS: {why}; check sslmode and sslrootcert"
+                ),
+            )
+        }
         _ => {
             let source = std::error::Error::source(&error).map(ToString::to_string);
             let told = error.as_db_error().map(|reason| reason.message().to_owned());

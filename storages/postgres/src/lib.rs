@@ -93,6 +93,20 @@ impl PostgresStorage {
         PostgresBuilder::new(url.into())
     }
 
+    /// Closes the connections; calls from now on are answered as unavailable. Calls under way end first,
+    /// within their bound. Dropping the storage does the same without waiting.
+    pub async fn close(&self) {
+        self.stop_listening();
+        self.inner.pool.close().await;
+    }
+
+    fn stop_listening(&self) {
+        if let Some(task) = self.listening.lock().unwrap_or_else(PoisonError::into_inner).take() {
+            task.abort();
+        }
+        self.inner.hears.store(false, Ordering::Release);
+    }
+
     fn from_inner(inner: Arc<Inner>, listener: Address) -> Self {
         Self { inner, writer: Arc::default(), listener, listening: Mutex::default() }
     }
@@ -107,9 +121,7 @@ impl PostgresStorage {
 
 impl Drop for PostgresStorage {
     fn drop(&mut self) {
-        if let Some(task) = self.listening.lock().unwrap_or_else(PoisonError::into_inner).take() {
-            task.abort();
-        }
+        self.stop_listening();
     }
 }
 

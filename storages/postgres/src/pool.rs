@@ -32,6 +32,7 @@ pub(crate) struct Pool {
     pub(crate) is_auto: bool,
     free: Mutex<Vec<Session<'static>>>,
     permits: Arc<Semaphore>,
+    size: u32,
     patience: Duration,
 }
 
@@ -64,6 +65,7 @@ impl Pool {
             is_auto: making.unnamed.is_none(),
             free: Mutex::default(),
             permits: Arc::new(Semaphore::new(making.size)),
+            size: u32::try_from(making.size).unwrap_or(u32::MAX),
             patience: timeout.saturating_add(Duration::from_secs(5)),
         })
     }
@@ -106,6 +108,16 @@ impl Pool {
     /// Forgets every connection nobody uses.
     pub(crate) fn clear(&self) {
         self.free.lock().unwrap_or_else(PoisonError::into_inner).clear();
+    }
+
+    /// Waits for the connections in use, then closes all of them.
+    pub(crate) async fn close(&self) {
+        let until = add(self.clock.now(), self.patience);
+        let all = self.permits.acquire_many(self.size);
+        // Who is still at it after that long is cut off.
+        let _ended = within(&*self.clock, until, all).await;
+        self.permits.close();
+        self.clear();
     }
 
     async fn open(&self) -> Result<Session<'static>> {

@@ -10,7 +10,8 @@ crate::cases! {
     an_unknown_role_is_refused,
     nobody_there_is_unavailable,
     a_database_that_comes_later_is_used_when_it_comes,
-    tls_that_the_server_does_not_speak_is_refused,
+    tls_is_what_was_asked_for_or_refused,
+    a_storage_that_was_closed_leaves_no_connection_behind,
 }
 
 async fn refused(url: &str) -> punctual::Error {
@@ -59,20 +60,36 @@ async fn a_database_that_comes_later_is_used_when_it_comes() {
     admin.batch_execute(&drop).await.unwrap();
 }
 
-async fn tls_that_the_server_does_not_speak_is_refused() {
+async fn a_storage_that_was_closed_leaves_no_connection_behind() {
+    let place = Place::new();
+    let url = format!("{}?application_name={}", place.url, place.schema);
+    let storage = PostgresStorage::builder(url).schema(&place.schema).connect().await.unwrap();
+    eventually("it listens", || async { storage.hears_others() }).await;
+    storage.close().await;
+    assert!(storage.time().await.unwrap_err().is_temporary());
+    let client = place.client().await;
+    let text = "SELECT count(*) FROM pg_stat_activity WHERE application_name = $1";
+    eventually("every connection is closed", || async {
+        client.query_one(text, &[&place.schema]).await.unwrap().get::<_, i64>(0) == 0
+    })
+    .await;
+}
+
+async fn tls_is_what_was_asked_for_or_refused() {
     let place = Place::new();
     let client = place.client().await;
     let speaks: String = client.query_one("SHOW ssl", &[]).await.unwrap().get(0);
+    let require = format!("{}?sslmode=require", place.url);
     if speaks == "on" {
-        // Then it must work, since it is asked for without a check of the name.
-        let url = format!("{}?sslmode=require", place.url);
-        let storage = PostgresStorage::builder(url).schema(&place.schema).connect().await.unwrap();
-        storage.time().await.unwrap();
-        return;
+        // Encrypted, and nobody's certificate is checked; unless that is asked for.
+        let storage = PostgresStorage::builder(require).schema(&place.schema).connect().await;
+        storage.unwrap().time().await.unwrap();
+        let error = refused(&format!("{}?sslmode=verify-full", place.url)).await;
+        assert_eq!(error.kind(), ErrorKind::Invalid, "no public authority knows it: {error}");
+    } else {
+        let error = refused(&require).await;
+        assert_eq!(error.kind(), ErrorKind::Invalid, "{error}");
     }
     let error = refused("postgres://postgres@127.0.0.1:1/x?sslmode=nonsense").await;
     assert_eq!(error.kind(), ErrorKind::Invalid);
-    let url = format!("{}?sslmode=require", place.url);
-    let error = refused(&url).await;
-    assert_eq!(error.kind(), ErrorKind::Unavailable);
 }

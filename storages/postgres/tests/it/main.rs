@@ -11,6 +11,7 @@ mod days;
 mod migrations;
 mod outbox;
 mod place;
+mod pooler;
 mod sql;
 mod stored;
 
@@ -33,6 +34,7 @@ fn main() -> ExitCode {
         days::CASES,
         migrations::CASES,
         outbox::CASES,
+        pooler::CASES,
         sql::CASES,
         stored::CASES,
     ];
