@@ -18,6 +18,7 @@ crate::cases! {
     a_listener_that_was_killed_listens_again_and_rings,
     behind_a_pooler_statements_are_not_prepared_any_more,
     without_prepared_statements_everything_works,
+    a_table_that_somebody_locks_keeps_nobody_waiting_for_ever,
 }
 
 fn line() -> Line {
@@ -128,4 +129,19 @@ async fn without_prepared_statements_everything_works() {
     let claimed = place.claim(&storage, 3_000).await;
     assert_eq!(settle(&storage, &claimed).await.len(), 3_000);
     assert!(!storage.check().await.unwrap().is_prepared);
+}
+
+async fn a_table_that_somebody_locks_keeps_nobody_waiting_for_ever() {
+    let place = Place::new();
+    let builder = place.builder().statement_timeout(Duration::from_millis(300));
+    let storage = builder.connect().await.unwrap();
+    let mut holder = place.client().await;
+    let transaction = holder.transaction().await.unwrap();
+    let lock = format!("LOCK TABLE \"{}\".message IN ACCESS EXCLUSIVE MODE", place.schema);
+    transaction.batch_execute(&lock).await.unwrap();
+    let error = place.try_claim(&storage, 5).await.unwrap_err();
+    assert!(error.is_temporary() && error.to_string().contains("statement_timeout"), "{error}");
+    transaction.rollback().await.unwrap();
+    enqueue(&storage, place.message()).await;
+    assert_eq!(place.claim(&storage, 5).await.len(), 1);
 }
