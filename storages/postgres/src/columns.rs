@@ -17,6 +17,7 @@ use tokio_postgres::Row;
 use tokio_postgres::types::Type;
 use uuid::Uuid;
 
+use crate::driver::Cells;
 use crate::failure::Failure;
 use crate::value::{Micros, Param};
 
@@ -233,36 +234,36 @@ pub(crate) fn claimed(
 }
 
 /// The columns of a message with where it stands, as `ended.sql` and the pages have them.
-pub(crate) fn record(row: &Row) -> Result<MessageRecord, Failure> {
-    let body: &[u8] = row.try_get("body")?;
+pub(crate) fn record(row: &impl Cells) -> Result<MessageRecord, Failure> {
+    let body: &[u8] = row.named("body")?;
     let message = Sent {
-        id: row.try_get("id")?,
-        topic: row.try_get("topic")?,
-        queue: row.try_get("queue")?,
-        priority: row.try_get("priority")?,
-        planned_at: row.try_get::<_, Micros>("planned_at")?.0,
-        created_at: row.try_get::<_, Micros>("created_at")?.0,
-        source: row.try_get("source")?,
-        key: row.try_get("key")?,
-        dedupe: row.try_get("dedupe")?,
-        exclusive: row.try_get("exclusive")?,
+        id: row.named("id")?,
+        topic: row.named("topic")?,
+        queue: row.named("queue")?,
+        priority: row.named("priority")?,
+        planned_at: row.named::<Micros>("planned_at")?.0,
+        created_at: row.named::<Micros>("created_at")?.0,
+        source: row.named("source")?,
+        key: row.named("key")?,
+        dedupe: row.named("dedupe")?,
+        exclusive: row.named("exclusive")?,
         body: Bytes::copy_from_slice(body),
-        extra: row.try_get("extra")?,
+        extra: row.named("extra")?,
     };
-    let owner: Option<Uuid> = row.try_get("owner")?;
-    let token: Option<i64> = row.try_get("token")?;
-    let until: Option<Micros> = row.try_get("lease_until")?;
+    let owner: Option<Uuid> = row.named("owner")?;
+    let token: Option<i64> = row.named("token")?;
+    let until: Option<Micros> = row.named("lease_until")?;
     let standing = Standing {
-        state: row.try_get("state")?,
-        due_at: row.try_get::<_, Micros>("due_at")?.0,
-        attempt: row.try_get("attempt")?,
-        crashes: row.try_get("crashes")?,
-        snoozes: row.try_get("snoozes")?,
+        state: row.named("state")?,
+        due_at: row.named::<Micros>("due_at")?.0,
+        attempt: row.named("attempt")?,
+        crashes: row.named("crashes")?,
+        snoozes: row.named("snoozes")?,
         lease: owner.zip(token).zip(until).map(|((owner, token), until)| (owner, token, until.0)),
-        cancel_requested: row.try_get("cancel_requested")?,
-        error: row.try_get("error")?,
-        dead: row.try_get("reason")?,
-        ended_at: row.try_get::<_, Option<Micros>>("ended_at")?.map(|at| at.0),
+        cancel_requested: row.named("cancel_requested")?,
+        error: row.named("error")?,
+        dead: row.named("reason")?,
+        ended_at: row.named::<Option<Micros>>("ended_at")?.map(|at| at.0),
     };
     Ok(standing.record(message.message()?)?)
 }

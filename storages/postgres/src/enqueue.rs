@@ -14,6 +14,7 @@ use uuid::Uuid;
 
 use crate::columns::{Messages, record};
 use crate::copy;
+use crate::driver::{Cells as _, Driver};
 use crate::failure::Failure;
 use crate::inner::{Inner, attempt};
 use crate::judge::{Judged, Known, is_plain, judge};
@@ -156,7 +157,7 @@ impl Inner {
     /// The careful way, inside a transaction: looks at what is known, judges, writes.
     pub(crate) async fn store(
         &self,
-        held: &Session<'_>,
+        held: &impl Driver,
         entries: &[Entry],
         tries: u32,
     ) -> Result<Vec<Enqueued>, Failure> {
@@ -184,7 +185,7 @@ impl Inner {
         Ok(judged.answers)
     }
 
-    async fn make_room(&self, held: &Session<'_>, judged: &Judged) -> Result<(), Failure> {
+    async fn make_room(&self, held: &impl Driver, judged: &Judged) -> Result<(), Failure> {
         let uuids = |ids: &[MessageId]| ids.iter().map(|id| id.as_uuid()).collect::<Vec<Uuid>>();
         if !judged.replaced.is_empty() {
             let ids = uuids(&judged.replaced);
@@ -203,7 +204,7 @@ impl Inner {
     /// What is known of the ids and keys of messages; what is alive stays locked.
     pub(crate) async fn known<'a>(
         &self,
-        held: &Session<'_>,
+        held: &impl Driver,
         messages: impl Iterator<Item = &'a Message>,
     ) -> Result<Known, Failure> {
         let mut known = Known::default();
@@ -214,8 +215,8 @@ impl Inner {
                 some.iter().filter_map(|message| Some(message.dedupe.as_ref()?.as_str())).collect();
             let params = [(&ids as _, Type::UUID_ARRAY), (&dedupes as _, Type::TEXT_ARRAY)];
             for row in held.query(&self.sql.alive, &params).await? {
-                let id = MessageId::from_uuid(row.try_get(0)?);
-                known.alive(id, row.try_get(1)?, State::from_code(row.try_get(2)?)?);
+                let id = MessageId::from_uuid(row.cell(0)?);
+                known.alive(id, row.cell(1)?, State::from_code(row.cell(2)?)?);
             }
             for row in held.query(&self.sql.ended, &[(&ids, Type::UUID_ARRAY)]).await? {
                 known.ended(record(&row)?);
@@ -226,14 +227,14 @@ impl Inner {
 }
 
 /// Between which ids a batch lies, and since when any of it can have ended.
-struct Range {
+pub(crate) struct Range {
     first: Uuid,
     last: Uuid,
     since: Micros,
 }
 
 impl Range {
-    fn of(entries: &[Entry]) -> Self {
+    pub(crate) fn of(entries: &[Entry]) -> Self {
         let ids = || entries.iter().map(|entry| entry.message.id.as_uuid());
         let first = ids().min().unwrap_or_default();
         // Only an id of version 7 says when it was made.
@@ -243,17 +244,17 @@ impl Range {
         Self { first, last: ids().max().unwrap_or_default(), since }
     }
 
-    fn params(&self) -> [crate::value::Param<'_>; 3] {
+    pub(crate) fn params(&self) -> [crate::value::Param<'_>; 3] {
         [(&self.first, Type::UUID), (&self.last, Type::UUID), (&self.since, Type::TIMESTAMPTZ)]
     }
 }
 
-fn dedupes_of(entries: &[Entry]) -> impl Iterator<Item = &str> {
+pub(crate) fn dedupes_of(entries: &[Entry]) -> impl Iterator<Item = &str> {
     entries.iter().filter_map(|entry| Some(entry.message.dedupe.as_ref()?.as_str()))
 }
 
 /// Whether no entry asks for more than to be stored, and none repeats another.
-fn is_new_in_itself(entries: &[Entry]) -> bool {
+pub(crate) fn is_new_in_itself(entries: &[Entry]) -> bool {
     let mut ids = HashSet::with_capacity(entries.len());
     let mut dedupes = HashSet::new();
     entries.iter().all(|entry| is_plain(entry) && ids.insert(entry.message.id))

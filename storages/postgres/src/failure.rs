@@ -96,7 +96,13 @@ fn from_database(error: tokio_postgres::Error) -> Error {
     };
     let code = reason.code().code().to_owned();
     let told = reason.message().to_owned();
-    let (kind, sentence) = match code.as_str() {
+    let (kind, sentence) = explained(&code, &told);
+    Error::new(kind, sentence).with("code", code).caused_by(error)
+}
+
+/// What the code and the words of the server mean.
+pub(crate) fn explained(code: &str, told: &str) -> (ErrorKind, String) {
+    match code {
         "57014" => (
             ErrorKind::Unavailable,
             "the statement took longer than statement_timeout; look for locks and long transactions"
@@ -118,8 +124,7 @@ fn from_database(error: tokio_postgres::Error) -> Error {
             (ErrorKind::Unavailable, format!("PostgreSQL refused for now: {told}"))
         }
         _ => (ErrorKind::Internal, format!("PostgreSQL refused: {told}")),
-    };
-    Error::new(kind, sentence).with("code", code).caused_by(error)
+    }
 }
 
 /// Whether a value did not fit its column: a defect of this crate, not of the connection.

@@ -8,9 +8,9 @@ use punctual_rows::instant::micros;
 use tokio_postgres::types::Type;
 
 use crate::PostgresStorage;
+use crate::driver::Driver;
 use crate::failure::Failure;
 use crate::inner::attempt;
-use crate::session::Session;
 use crate::value::{Micros, Param};
 
 #[async_trait]
@@ -49,7 +49,7 @@ impl Inbox for PostgresStorage {
 
 /// Notes a delivery, in whatever transaction the session is in.
 pub(crate) async fn admit(
-    session: &Session<'_>,
+    session: &impl Driver,
     schema: &str,
     (group, message): (&str, MessageId),
     now: Timestamp,

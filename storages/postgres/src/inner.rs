@@ -10,6 +10,7 @@ use punctual::{Clock, Error, ErrorKind, Result};
 use tokio::sync::Mutex;
 use tokio_postgres::types::Type;
 
+use crate::commits::Commits;
 use crate::failure::Failure;
 use crate::marks::Marks;
 use crate::migrate::{self, Schema};
@@ -34,6 +35,7 @@ pub(crate) struct Inner {
     pub(crate) careful: Statements,
     pub(crate) news: News,
     pub(crate) marks: Marks,
+    pub(crate) commits: Commits,
     pub(crate) sender: u64,
     pub(crate) channel: String,
     pub(crate) hears: AtomicBool,
@@ -81,6 +83,7 @@ impl Inner {
             schema,
             news: News::default(),
             marks: Marks::default(),
+            commits: Commits::default(),
             sender,
             hears: AtomicBool::new(false),
             is_ready: AtomicBool::new(false),

@@ -14,8 +14,10 @@ mod check;
 mod claim;
 mod columns;
 mod commands;
+mod commits;
 mod copy;
 mod days;
+mod driver;
 mod enqueue;
 mod failure;
 mod fire;
@@ -36,10 +38,14 @@ mod restore;
 mod session;
 mod settle;
 mod settlements;
+#[cfg(feature = "sqlx")]
+mod sqlx_outbox;
 mod statements;
 mod tls;
+mod transaction;
 mod upkeep;
 mod value;
+mod within;
 mod writer;
 
 use std::fmt;
@@ -68,7 +74,10 @@ pub use tokio_postgres;
 pub use self::check::{Check, LongTransaction};
 pub use self::migrate::SCHEMA_VERSION;
 pub use self::options::{PostgresBuilder, Prepared};
-pub use self::outbox::{PostgresOutbox, Told};
+pub use self::outbox::PostgresOutbox;
+#[cfg(feature = "sqlx")]
+pub use self::sqlx_outbox::SqlxOutbox;
+pub use self::transaction::PostgresTransaction;
 
 use self::address::Address;
 use self::inner::{Inner, attempt};

@@ -32,6 +32,8 @@ pub(crate) struct Pool {
     pub(crate) is_auto: bool,
     free: Mutex<Vec<Session<'static>>>,
     permits: Arc<Semaphore>,
+    /// For the transactions of handlers, which hold a connection for as long as they run.
+    lent: Arc<Semaphore>,
     size: u32,
     patience: Duration,
 }
@@ -65,6 +67,7 @@ impl Pool {
             is_auto: making.unnamed.is_none(),
             free: Mutex::default(),
             permits: Arc::new(Semaphore::new(making.size)),
+            lent: Arc::new(Semaphore::new(making.size)),
             size: u32::try_from(making.size).unwrap_or(u32::MAX),
             patience: timeout.saturating_add(Duration::from_secs(5)),
         })
@@ -77,8 +80,17 @@ impl Pool {
 
     /// A connection that nobody else uses.
     pub(crate) async fn get(self: &Arc<Self>) -> Result<Held> {
+        self.get_by(&self.permits).await
+    }
+
+    /// The same for the transaction of a handler: never at the cost of those who get one for a call.
+    pub(crate) async fn get_for_handler(self: &Arc<Self>) -> Result<Held> {
+        self.get_by(&self.lent).await
+    }
+
+    async fn get_by(self: &Arc<Self>, permits: &Arc<Semaphore>) -> Result<Held> {
         let until = add(self.clock.now(), self.patience);
-        let waiting = Arc::clone(&self.permits).acquire_owned();
+        let waiting = Arc::clone(permits).acquire_owned();
         let permit = within(&*self.clock, until, waiting).await;
         let permit = permit.ok_or_else(|| {
             Error::unavailable(
@@ -117,6 +129,7 @@ impl Pool {
         // Who is still at it after that long is cut off.
         let _ended = within(&*self.clock, until, all).await;
         self.permits.close();
+        self.lent.close();
         self.clear();
     }
 

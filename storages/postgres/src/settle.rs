@@ -13,9 +13,9 @@ use punctual_rows::code::Code;
 use punctual_rows::instant::{micros, micros_up};
 use punctual_rows::message::column;
 use punctual_rows::without_nul;
-use tokio_postgres::Row;
 use tokio_postgres::types::Type;
 
+use crate::driver::{Cells, Driver};
 use crate::enqueue::CHUNK;
 use crate::failure::Failure;
 use crate::inner::{Inner, attempt};
@@ -74,24 +74,25 @@ impl Inner {
         Ok(progress.answers)
     }
 
-    /// Settles one attempt inside a transaction that somebody else has opened.
+    /// Settles one attempt inside a transaction that somebody else has opened; also answers the job of
+    /// which a message no longer runs.
     pub(crate) async fn settle_within(
         &self,
-        held: &Session<'_>,
+        held: &impl Driver,
         settlements: &[Settlement; 1],
         now: Timestamp,
-    ) -> Result<Settled, Failure> {
+    ) -> Result<(Settled, HashSet<String>), Failure> {
         let mut progress =
             Progress { answers: vec![Settled::Lost], jobs: HashSet::new(), due: HashMap::new() };
         let round: Vec<Placed<'_>> = settlements.iter().enumerate().collect();
         self.settle_round((held, &self.careful), &round, now, &mut progress).await?;
-        Ok(progress.answers[0])
+        Ok((progress.answers[0], progress.jobs))
     }
 
     /// One statement for each kind of decision and each thousand.
     async fn settle_round(
         &self,
-        on: (&Session<'_>, &Statements),
+        on: (&impl Driver, &Statements),
         round: &[Placed<'_>],
         now: Timestamp,
         progress: &mut Progress,
@@ -139,7 +140,7 @@ impl Inner {
 }
 
 async fn settle_finished(
-    (held, sql): (&Session<'_>, &Statements),
+    (held, sql): (&impl Driver, &Statements),
     batch: &[Placed<'_>],
     now: Timestamp,
     progress: &mut Progress,
@@ -165,7 +166,7 @@ async fn settle_finished(
 }
 
 async fn settle_dead(
-    (held, sql): (&Session<'_>, &Statements),
+    (held, sql): (&impl Driver, &Statements),
     batch: &[Placed<'_>],
     now: Timestamp,
     progress: &mut Progress,
@@ -192,7 +193,7 @@ async fn settle_dead(
 }
 
 async fn settle_again(
-    (held, sql): (&Session<'_>, &Statements),
+    (held, sql): (&impl Driver, &Statements),
     batch: &[Placed<'_>],
     progress: &mut Progress,
 ) -> Result<(), Failure> {
@@ -219,12 +220,12 @@ async fn settle_again(
     params.extend(executions.params());
     for row in held.query(&sql.settle_again, &params).await? {
         let index = Progress::index(&row, batch.len())?;
-        if row.try_get::<_, bool>(3)? {
+        if row.cell::<bool>(3)? {
             progress.answers[batch[index].0] = Settled::CancelRequested;
             continue;
         }
         progress.applied(batch, &row)?;
-        let queue: String = row.try_get(2)?;
+        let queue: String = row.cell(2)?;
         let first = progress.due.entry(queue).or_insert(due[index].0);
         *first = due[index].0.min(*first);
     }
@@ -232,8 +233,8 @@ async fn settle_again(
 }
 
 impl Progress {
-    fn index(row: &Row, length: usize) -> Result<usize, Failure> {
-        let number: i64 = row.try_get(0)?;
+    fn index(row: &impl Cells, length: usize) -> Result<usize, Failure> {
+        let number: i64 = row.cell(0)?;
         let index = usize::try_from(number - 1).ok().filter(|index| *index < length);
         index.ok_or_else(|| {
             Failure::Answer(punctual::Error::internal(
@@ -243,10 +244,10 @@ impl Progress {
     }
 
     /// A row came back: its settlement took effect.
-    fn applied(&mut self, batch: &[Placed<'_>], row: &Row) -> Result<(), Failure> {
+    fn applied(&mut self, batch: &[Placed<'_>], row: &impl Cells) -> Result<(), Failure> {
         let index = Self::index(row, batch.len())?;
         self.answers[batch[index].0] = Settled::Applied;
-        if let Some(job) = row.try_get::<_, Option<String>>(1)? {
+        if let Some(job) = row.cell::<Option<String>>(1)? {
             self.jobs.insert(job);
         }
         Ok(())

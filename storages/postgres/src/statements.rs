@@ -81,5 +81,6 @@ statements! {
     settle_dead
     settle_finished
     store
+    store_one
     waiting_queues
 }

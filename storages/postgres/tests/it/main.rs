@@ -4,6 +4,7 @@
 // Without the standard harness the lints do not see that this is test code.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
+mod answers;
 mod claims;
 mod connecting;
 mod connections;
@@ -13,7 +14,10 @@ mod outbox;
 mod place;
 mod pooler;
 mod sql;
+#[cfg(feature = "sqlx")]
+mod sqlx;
 mod stored;
+mod transactions;
 
 use std::process::ExitCode;
 
@@ -36,7 +40,10 @@ fn main() -> ExitCode {
         outbox::CASES,
         pooler::CASES,
         sql::CASES,
+        #[cfg(feature = "sqlx")]
+        sqlx::CASES,
         stored::CASES,
+        transactions::CASES,
     ];
     let trials = cases.into_iter().flatten().map(|(name, run)| {
         let run = *run;

@@ -1,0 +1,177 @@
+//! The outbox for transactions of sqlx. The statements are those of every other outbox; here is only
+//! how sqlx carries their parameters and answers.
+
+use bytes::BytesMut;
+use punctual::jiff::Timestamp;
+use punctual::model::MessageId;
+use punctual::storage::{Enqueued, Entry, Settlement};
+use punctual::{Admitted, Error, ErrorKind, Outbox, Result};
+use sqlx::encode::IsNull;
+use sqlx::error::BoxDynError;
+use sqlx::postgres::types::Oid;
+use sqlx::postgres::{PgArgumentBuffer, PgArguments, PgConnection, PgRow, PgTypeInfo, PgValueRef};
+use sqlx::{
+    Arguments as _, AssertSqlSafe, Encode, Executor as _, Postgres, Row as _, ValueRef as _,
+};
+use tokio::sync::Mutex;
+use tokio_postgres::types::{FromSql, IsNull as Null, Type};
+
+use crate::PostgresStorage;
+use crate::driver::{Cells, Driver};
+use crate::failure::{self, Failure};
+use crate::statements::Sql;
+use crate::value::Param;
+use crate::within::Within;
+
+/// A transaction of sqlx, into which messages are put.
+///
+/// ```no_run
+/// # async fn example(punctual: punctual::Punctual, storage: punctual_postgres::PostgresStorage, pool: sqlx::PgPool) -> Result<(), Box<dyn std::error::Error>> {
+/// let mut transaction = pool.begin().await?;
+/// sqlx::query("UPDATE orders SET paid = true WHERE id = 7").execute(&mut *transaction).await?;
+/// let mut outbox = storage.sqlx_outbox(&mut transaction);
+/// punctual.publisher().publish("order-paid", &7).in_tx(&mut outbox).await?;
+/// transaction.commit().await?;
+/// # Ok(())
+/// # }
+/// ```
+pub struct SqlxOutbox<'a> {
+    within: Within<SqlxSession<'a>>,
+}
+
+impl PostgresStorage {
+    /// Puts messages into a transaction of sqlx on the same database: give it `&mut transaction`, or a
+    /// connection on which one is open.
+    pub fn sqlx_outbox<'a>(&self, transaction: &'a mut PgConnection) -> SqlxOutbox<'a> {
+        SqlxOutbox { within: Within::new(&self.inner, SqlxSession(Mutex::new(transaction))) }
+    }
+}
+
+impl SqlxOutbox<'_> {
+    /// Settles an attempt with the handler's own writes: with the commit the message is done. A lease
+    /// that is no longer the current one is an error, so that the transaction is rolled back.
+    pub async fn settle(&mut self, settlement: Settlement, now: Timestamp) -> Result<()> {
+        self.within.settle(settlement, now).await
+    }
+
+    /// Notes that a group deals with a message, with the handler's own writes.
+    pub async fn admit(
+        &mut self,
+        group: &str,
+        message: MessageId,
+        now: Timestamp,
+    ) -> Result<Admitted> {
+        self.within.admit(group, message, now).await
+    }
+}
+
+impl Outbox for SqlxOutbox<'_> {
+    async fn enqueue(&mut self, entries: Vec<Entry>, _now: Timestamp) -> Result<Vec<Enqueued>> {
+        self.within.enqueue(&entries).await
+    }
+}
+
+impl std::fmt::Debug for SqlxOutbox<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("SqlxOutbox").finish_non_exhaustive()
+    }
+}
+
+/// A connection of sqlx. It is never asked by two at once; the lock is there for the shared reference.
+struct SqlxSession<'a>(Mutex<&'a mut PgConnection>);
+
+impl Driver for SqlxSession<'_> {
+    type Row = PgRow;
+
+    async fn query(&self, sql: &Sql, params: &[Param<'_>]) -> Result<Vec<PgRow>, Failure> {
+        self.ask(&sql.text, params).await
+    }
+
+    async fn execute(&self, sql: &Sql, params: &[Param<'_>]) -> Result<u64, Failure> {
+        self.tell(&sql.text, params).await
+    }
+
+    async fn ask(&self, text: &str, params: &[Param<'_>]) -> Result<Vec<PgRow>, Failure> {
+        let query = sqlx::query_with(AssertSqlSafe(text), arguments(params)?);
+        let mut connection = self.0.lock().await;
+        connection.fetch_all(query).await.map_err(from_sqlx)
+    }
+
+    async fn tell(&self, text: &str, params: &[Param<'_>]) -> Result<u64, Failure> {
+        let query = sqlx::query_with(AssertSqlSafe(text), arguments(params)?);
+        let mut connection = self.0.lock().await;
+        Ok(connection.execute(query).await.map_err(from_sqlx)?.rows_affected())
+    }
+}
+
+/// A parameter as every other connection would write it.
+struct Bound<'a>(&'a Param<'a>);
+
+impl sqlx::Type<Postgres> for Bound<'_> {
+    fn type_info() -> PgTypeInfo {
+        // Every value says its own; see `produces`.
+        PgTypeInfo::with_oid(Oid(Type::UNKNOWN.oid()))
+    }
+}
+
+impl Encode<'_, Postgres> for Bound<'_> {
+    fn encode_by_ref(&self, buffer: &mut PgArgumentBuffer) -> Result<IsNull, BoxDynError> {
+        let (value, of) = self.0;
+        let mut bytes = BytesMut::new();
+        Ok(match value.to_sql_checked(of, &mut bytes)? {
+            Null::Yes => IsNull::Yes,
+            Null::No => {
+                buffer.extend_from_slice(&bytes);
+                IsNull::No
+            }
+        })
+    }
+
+    fn produces(&self) -> Option<PgTypeInfo> {
+        Some(PgTypeInfo::with_oid(Oid(self.0.1.oid())))
+    }
+}
+
+fn arguments(params: &[Param<'_>]) -> Result<PgArguments, Failure> {
+    let mut arguments = PgArguments::default();
+    for param in params {
+        arguments.add(Bound(param)).map_err(|error| Failure::Answer(unwritten(error)))?;
+    }
+    Ok(arguments)
+}
+
+impl Cells for PgRow {
+    fn cell<'a, T: FromSql<'a>>(&'a self, at: usize) -> Result<T, Failure> {
+        read(self.try_get_raw(at).map_err(from_sqlx)?)
+    }
+
+    fn named<'a, T: FromSql<'a>>(&'a self, name: &str) -> Result<T, Failure> {
+        read(self.try_get_raw(name).map_err(from_sqlx)?)
+    }
+}
+
+fn read<'a, T: FromSql<'a>>(value: PgValueRef<'a>) -> Result<T, Failure> {
+    let of = value.type_info().oid().and_then(|oid| Type::from_oid(oid.0)).unwrap_or(Type::UNKNOWN);
+    let unread = |error: BoxDynError| Failure::Answer(unwritten(error));
+    if !T::accepts(&of) {
+        return Err(unread(format!("a column is of the type {of}").into()));
+    }
+    if value.is_null() {
+        return T::from_sql_null(&of).map_err(unread);
+    }
+    T::from_sql(&of, value.as_bytes().map_err(unread)?).map_err(unread)
+}
+
+fn unwritten(error: BoxDynError) -> Error {
+    Error::internal(format!("a value does not fit its column: {error}"))
+}
+
+fn from_sqlx(error: sqlx::Error) -> Failure {
+    let (kind, sentence) = match error.as_database_error() {
+        Some(reason) => {
+            failure::explained(reason.code().as_deref().unwrap_or_default(), reason.message())
+        }
+        None => (ErrorKind::Unavailable, format!("the connection to PostgreSQL failed: {error}")),
+    };
+    Failure::Answer(Error::new(kind, sentence).caused_by(error))
+}

@@ -1,0 +1,195 @@
+//! The same through sqlx: messages, settlements and inbox notes in its transactions.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use punctual::clock::within;
+use punctual::inspect::Inspect as _;
+use punctual::model::{Queue, State, Terms};
+use punctual::policy::Verdict;
+use punctual::storage::{Enqueued, Line, Reclaim, Settlement};
+use punctual::{
+    Admitted, Clock as _, Context, ErrorKind, Handler, HandlerResult, Inbox as _, Outbox as _,
+    Outcome, Punctual, Retry, Storage as _, SystemClock,
+};
+use punctual_postgres::PostgresStorage;
+use sqlx::{AssertSqlSafe, Connection as _, PgConnection};
+
+use crate::answers::Steps;
+use crate::place::{Place, enqueue, eventually, soon};
+
+crate::cases! {
+    an_outbox_of_sqlx_answers_as_the_storage_does,
+    what_is_stored_through_sqlx_rings_after_the_commit_and_is_gone_after_a_rollback,
+    a_settlement_through_sqlx_needs_the_lease,
+    a_delivery_is_admitted_once_through_sqlx,
+    a_handler_with_a_transaction_of_sqlx_writes_once,
+    an_error_of_the_server_keeps_its_meaning,
+}
+
+async fn connect(place: &Place) -> PgConnection {
+    PgConnection::connect(&place.url).await.unwrap()
+}
+
+async fn an_outbox_of_sqlx_answers_as_the_storage_does() {
+    let place = Place::new();
+    let steps = Steps::new(&place);
+    let (answers, outcome) = steps.usual().await;
+    let storage = place.open().await;
+    steps.prepare(&place, &storage).await;
+    let mut connection = connect(&place).await;
+    for (batch, expected) in steps.batches.iter().zip(answers) {
+        let mut transaction = connection.begin().await.unwrap();
+        let mut outbox = storage.sqlx_outbox(&mut transaction);
+        let answered = outbox.enqueue(batch.clone(), SystemClock.now()).await.unwrap();
+        assert_eq!(answered, expected, "{batch:?}");
+        transaction.commit().await.unwrap();
+    }
+    assert_eq!(Steps::outcome(&storage).await, outcome);
+}
+
+async fn what_is_stored_through_sqlx_rings_after_the_commit_and_is_gone_after_a_rollback() {
+    let place = Arc::new(Place::new());
+    let storage = place.open().await;
+    eventually("it hears others", || async { storage.hears_others() }).await;
+    let line = Line::Queue(Queue::default());
+    for commits in [false, true] {
+        assert_eq!(storage.next_due(&line).await.unwrap(), None);
+        let mut bell = storage.wakeup(&line);
+        let (here, inside) = (Arc::clone(&storage), Arc::clone(&place));
+        // Spawned, because its futures may move between threads.
+        let ran = tokio::spawn(async move {
+            let mut connection = connect(&inside).await;
+            let mut transaction = connection.begin().await.unwrap();
+            let mut outbox = here.sqlx_outbox(&mut transaction);
+            let answers = outbox.enqueue(inside.entries(3), SystemClock.now()).await.unwrap();
+            assert_eq!(answers, [Enqueued::Stored; 3]);
+            assert!(inside.claim(&*here, 9).await.is_empty(), "not before the commit");
+            if commits {
+                transaction.commit().await.unwrap();
+            } else {
+                transaction.rollback().await.unwrap();
+            }
+        });
+        ran.await.unwrap();
+        let limit = Duration::from_millis(if commits { 5_000 } else { 150 });
+        let rung = within(&SystemClock, soon(limit), bell.rung()).await;
+        assert_eq!(rung.is_some(), commits);
+        assert_eq!(place.claim(&*storage, 9).await.len(), if commits { 3 } else { 0 });
+    }
+}
+
+async fn a_settlement_through_sqlx_needs_the_lease() {
+    let place = Place::new();
+    let storage = place.open().await;
+    let mut connection = connect(&place).await;
+    for is_lost in [false, true] {
+        enqueue(&*storage, place.message()).await;
+        let claimed = place.claim(&*storage, 1).await.remove(0);
+        if is_lost {
+            let until = soon(Duration::from_secs(3_600));
+            let reclaim = Reclaim { owner: place.process(), limit: 9, until };
+            let taken = storage.reclaim(reclaim, soon(Duration::from_secs(900))).await.unwrap();
+            assert_eq!(taken.len(), 1);
+        }
+        let lease = claimed.lease_ref();
+        let done = Settlement { lease, verdict: Verdict::Done, execution: None };
+        let mut transaction = connection.begin().await.unwrap();
+        let settled = storage.sqlx_outbox(&mut transaction).settle(done, SystemClock.now()).await;
+        let state = async || storage.message(claimed.message.id).await.unwrap().unwrap().state;
+        assert_eq!(state().await, State::Running, "not before the commit");
+        if is_lost {
+            let error = settled.unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::Conflict, "{error}");
+            drop(transaction);
+            assert_eq!(state().await, State::Running);
+        } else {
+            settled.unwrap();
+            transaction.commit().await.unwrap();
+            assert_eq!(state().await, State::Done);
+        }
+    }
+}
+
+async fn a_delivery_is_admitted_once_through_sqlx() {
+    let place = Place::new();
+    let storage = place.open().await;
+    let (id, now) = (place.message().id, SystemClock.now());
+    let mut connection = connect(&place).await;
+    for expected in [Admitted::First, Admitted::Again] {
+        let mut transaction = connection.begin().await.unwrap();
+        let mut outbox = storage.sqlx_outbox(&mut transaction);
+        assert_eq!(outbox.admit("billing", id, now).await.unwrap(), expected);
+        transaction.commit().await.unwrap();
+    }
+    assert!(storage.has_seen("billing", id).await.unwrap());
+}
+
+/// Writes an order with sqlx and settles its own message; the first attempt is rolled back.
+struct Paying {
+    storage: Arc<PostgresStorage>,
+    url: String,
+    insert: String,
+    begun: Arc<AtomicU32>,
+}
+
+impl Handler<i64> for Paying {
+    async fn handle(&self, order: i64, context: Context) -> HandlerResult {
+        let mut connection = PgConnection::connect(&self.url).await?;
+        let mut transaction = connection.begin().await?;
+        let insert = sqlx::query(AssertSqlSafe(self.insert.clone())).bind(order);
+        insert.execute(&mut *transaction).await?;
+        let mut outbox = self.storage.sqlx_outbox(&mut transaction);
+        outbox.settle(context.settlement()?, context.started_at()).await?;
+        if self.begun.fetch_add(1, Ordering::SeqCst) == 0 {
+            transaction.rollback().await?;
+            return Err("killed halfway".into());
+        }
+        transaction.commit().await?;
+        Ok(Outcome::Done)
+    }
+}
+
+// spec: reliability 7
+async fn a_handler_with_a_transaction_of_sqlx_writes_once() {
+    let place = Place::new();
+    let storage = place.open().await;
+    let table = format!("\"{}\".orders", place.schema);
+    let client = place.client().await;
+    client.batch_execute(&format!("CREATE TABLE {table} (id int8)")).await.unwrap();
+    let begun = Arc::new(AtomicU32::new(0));
+    let paying = Paying {
+        storage: Arc::clone(&storage),
+        url: place.url.clone(),
+        insert: format!("INSERT INTO {table} VALUES ($1)"),
+        begun: Arc::clone(&begun),
+    };
+    let retry = Retry::intervals([Duration::from_millis(10); 3]);
+    let terms = Terms { retry, ..Terms::default() };
+    let builder =
+        Punctual::builder().storage(Arc::clone(&storage)).handler_with("pay", terms, paying);
+    let punctual = builder.build().unwrap();
+    punctual.start().await.unwrap();
+    let id = punctual.publisher().publish("pay", &7_i64).await.unwrap().id;
+    eventually("it is done", || async {
+        storage.message(id).await.unwrap().is_some_and(|record| record.state == State::Done)
+    })
+    .await;
+    punctual.shutdown().await;
+    assert_eq!(begun.load(Ordering::SeqCst), 2);
+    let orders = client.query(&format!("SELECT id FROM {table}"), &[]).await.unwrap();
+    assert_eq!(orders.len(), 1);
+}
+
+async fn an_error_of_the_server_keeps_its_meaning() {
+    let place = Place::new();
+    let storage = place.open().await;
+    let mut connection = connect(&place).await;
+    let mut transaction = connection.begin().await.unwrap();
+    sqlx::query("SELECT 1 / 0").execute(&mut *transaction).await.unwrap_err();
+    let mut outbox = storage.sqlx_outbox(&mut transaction);
+    let error = outbox.enqueue(place.entries(1), SystemClock.now()).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Unavailable, "{error}");
+    assert!(error.to_string().contains("aborted"), "{error}");
+}

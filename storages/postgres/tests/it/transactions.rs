@@ -1,0 +1,231 @@
+//! Transactions of an application and of handlers: what they store rings after the commit, what they
+//! write happens once.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use punctual::clock::within;
+use punctual::inspect::{ExecutionFilter, Inspect as _, Page};
+use punctual::model::{Ending, Queue, State, Terms};
+use punctual::storage::{Line, Reclaim};
+use punctual::{
+    Clock as _, Context, ErrorKind, Handler, HandlerResult, Outbox as _, Outcome, Punctual, Retry,
+    Storage as _, SystemClock,
+};
+use punctual_postgres::PostgresStorage;
+
+use crate::answers::Steps;
+use crate::place::{Place, enqueue, eventually, soon};
+
+crate::cases! {
+    an_outbox_answers_as_the_storage_does,
+    a_commit_wakes_who_waits_here_and_elsewhere_and_a_rollback_does_not,
+    the_writes_of_a_handler_that_runs_twice_happen_once,
+    who_lost_the_lease_commits_nothing,
+    a_transaction_that_is_dropped_never_was_and_its_connection_is_not_missed,
+    what_a_handler_publishes_is_there_with_its_commit,
+}
+
+async fn an_outbox_answers_as_the_storage_does() {
+    let place = Place::new();
+    let steps = Steps::new(&place);
+    let (answers, outcome) = steps.usual().await;
+    let storage = place.open().await;
+    steps.prepare(&place, &storage).await;
+    let mut client = place.client().await;
+    for (batch, expected) in steps.batches.iter().zip(answers) {
+        let transaction = client.transaction().await.unwrap();
+        let mut outbox = storage.outbox(&transaction);
+        let answered = outbox.enqueue(batch.clone(), SystemClock.now()).await.unwrap();
+        assert_eq!(answered, expected, "{batch:?}");
+        transaction.commit().await.unwrap();
+    }
+    assert_eq!(Steps::outcome(&storage).await, outcome);
+}
+
+async fn a_commit_wakes_who_waits_here_and_elsewhere_and_a_rollback_does_not() {
+    let place = Place::new();
+    let (storage, elsewhere) = (place.open().await, place.open().await);
+    let line = Line::Queue(Queue::default());
+    for node in [&storage, &elsewhere] {
+        eventually("it hears others", || async { node.hears_others() }).await;
+    }
+    for (commits, length) in [(false, 0), (true, 0), (true, 300)] {
+        let mut bells = Vec::new();
+        for node in [&storage, &elsewhere] {
+            assert_eq!(node.next_due(&line).await.unwrap(), None);
+            bells.push(node.wakeup(&line));
+        }
+        let mut client = place.client().await;
+        let transaction = client.transaction().await.unwrap();
+        storage.outbox(&transaction).enqueue(place.entries(1), SystemClock.now()).await.unwrap();
+        SystemClock.sleep_until(soon(Duration::from_millis(length))).await;
+        assert!(place.claim(&*storage, 9).await.is_empty(), "not before the commit");
+        if commits {
+            transaction.commit().await.unwrap();
+        } else {
+            transaction.rollback().await.unwrap();
+        }
+        for bell in &mut bells {
+            let limit = Duration::from_millis(if commits { 5_000 } else { 150 });
+            let rung = within(&SystemClock, soon(limit), bell.rung()).await;
+            assert_eq!(rung.is_some(), commits, "after {length} ms");
+        }
+        let claimed = place.claim(&*elsewhere, 9).await;
+        assert_eq!(claimed.len(), usize::from(commits));
+        crate::place::settle(&*storage, &claimed).await;
+    }
+}
+
+/// A handler that writes an order in its transaction, and does something about it.
+#[derive(Clone)]
+struct Paying {
+    storage: Arc<PostgresStorage>,
+    table: String,
+    begun: Arc<AtomicU32>,
+    ended: Arc<AtomicU32>,
+    act: Act,
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum Act {
+    FailFirst,
+    LoseLease,
+    DropFirst,
+    Publish,
+}
+
+impl Handler<i64> for Paying {
+    async fn handle(&self, order: i64, context: Context) -> HandlerResult {
+        let tries = self.begun.fetch_add(1, Ordering::SeqCst);
+        let transaction = self.storage.begin(&context).await?;
+        let insert = format!("INSERT INTO {} VALUES ($1)", self.table);
+        transaction.execute(&insert, &[&order]).await?;
+        match self.act {
+            Act::FailFirst if tries == 0 => {
+                transaction.roll_back().await?;
+                return Err("killed halfway".into());
+            }
+            Act::DropFirst if tries == 0 => {
+                drop(transaction);
+                return Err("dropped halfway".into());
+            }
+            Act::LoseLease if tries == 0 => {
+                let owner = punctual::model::ProcessId::from_uuid(context.execution_id().as_uuid());
+                let until = soon(Duration::from_secs(3_600));
+                let reclaim = Reclaim { owner, limit: 9, until };
+                let taken = self.storage.reclaim(reclaim, soon(Duration::from_secs(900))).await?;
+                assert_eq!(taken.len(), 1, "somebody else has it now");
+                let error = transaction.commit().await.unwrap_err();
+                assert_eq!(error.kind(), ErrorKind::Conflict, "{error}");
+                self.ended.fetch_add(100, Ordering::SeqCst);
+                return Ok(Outcome::Done);
+            }
+            Act::Publish => {
+                let mut outbox = transaction.outbox();
+                context.publisher().publish("paid", &order).in_tx(&mut outbox).await?;
+            }
+            _ => {}
+        }
+        transaction.commit().await?;
+        self.ended.fetch_add(1, Ordering::SeqCst);
+        Ok(Outcome::Done)
+    }
+}
+
+struct Shop {
+    place: Place,
+    storage: Arc<PostgresStorage>,
+    paying: Paying,
+    punctual: Punctual,
+}
+
+impl Shop {
+    async fn open(act: Act) -> Self {
+        let place = Place::new();
+        let storage = Arc::new(place.builder().pool_size(1).connect().await.unwrap());
+        let table = format!("\"{}\".orders", place.schema);
+        let create = format!("CREATE TABLE {table} (id int8)");
+        place.client().await.batch_execute(&create).await.unwrap();
+        let (begun, ended) = (Arc::default(), Arc::default());
+        let paying = Paying { storage: Arc::clone(&storage), table, begun, ended, act };
+        let retry = Retry::intervals([Duration::from_millis(10); 3]);
+        let terms = Terms { retry, ..Terms::default() };
+        let builder = Punctual::builder()
+            .storage(Arc::clone(&storage))
+            .handler_with("pay", terms, paying.clone())
+            .handler("paid", |_: i64, _: Context| async { Outcome::Done });
+        let punctual = builder.build().unwrap();
+        punctual.start().await.unwrap();
+        Self { place, storage, paying, punctual }
+    }
+
+    async fn pay(&self) -> punctual::model::MessageId {
+        self.punctual.publisher().publish("pay", &7_i64).await.unwrap().id
+    }
+
+    async fn paid(&self) -> Vec<i64> {
+        let query = format!("SELECT id FROM {}", self.paying.table);
+        let rows = self.place.client().await.query(&query, &[]).await.unwrap();
+        rows.iter().map(|row| row.get(0)).collect()
+    }
+
+    async fn ended(&self, count: u32) {
+        eventually("the handler ended", || async {
+            self.paying.ended.load(Ordering::SeqCst) >= count
+        })
+        .await;
+    }
+}
+
+// spec: reliability 7
+async fn the_writes_of_a_handler_that_runs_twice_happen_once() {
+    let shop = Shop::open(Act::FailFirst).await;
+    let id = shop.pay().await;
+    shop.ended(1).await;
+    shop.punctual.shutdown().await;
+    assert_eq!(shop.paying.begun.load(Ordering::SeqCst), 2);
+    assert_eq!(shop.paid().await, [7]);
+    let record = shop.storage.message(id).await.unwrap().unwrap();
+    assert_eq!((record.state, record.attempt), (State::Done, 2));
+    let filter = ExecutionFilter { message: Some(id), ..ExecutionFilter::default() };
+    let history = shop.storage.executions(filter, Page::first(9)).await.unwrap().rows;
+    let endings: Vec<Ending> = history.iter().map(|execution| execution.ending).collect();
+    assert_eq!(endings.len(), 2, "{history:?}");
+    assert!(endings.contains(&Ending::Succeeded), "{endings:?}");
+}
+
+async fn who_lost_the_lease_commits_nothing() {
+    let shop = Shop::open(Act::LoseLease).await;
+    let id = shop.pay().await;
+    shop.ended(100).await;
+    assert!(shop.paid().await.is_empty(), "the writes went with the lease");
+    let record = shop.storage.message(id).await.unwrap().unwrap();
+    assert_eq!(record.state, State::Running, "it belongs to somebody else");
+    shop.punctual.shutdown().await;
+    assert_eq!(shop.storage.message(id).await.unwrap().unwrap().state, State::Running);
+}
+
+async fn a_transaction_that_is_dropped_never_was_and_its_connection_is_not_missed() {
+    let shop = Shop::open(Act::DropFirst).await;
+    let id = shop.pay().await;
+    shop.ended(1).await;
+    shop.punctual.shutdown().await;
+    assert_eq!(shop.paid().await, [7], "with one connection for handlers and one for the rest");
+    assert_eq!(shop.storage.message(id).await.unwrap().unwrap().state, State::Done);
+    enqueue(&*shop.storage, shop.place.message()).await;
+}
+
+async fn what_a_handler_publishes_is_there_with_its_commit() {
+    let shop = Shop::open(Act::Publish).await;
+    shop.pay().await;
+    shop.ended(1).await;
+    eventually("what it published was handled", || async {
+        let counts = shop.storage.counts(SystemClock.now()).await.unwrap();
+        counts.total(State::Done) == 2
+    })
+    .await;
+    shop.punctual.shutdown().await;
+    assert_eq!(shop.paid().await, [7]);
+}
