@@ -47,7 +47,8 @@ async fn client(url: &str) -> Client {
     tokio::spawn(connection);
     // The settings of the storage's own sessions: with the usual ones, a plan made for the empty table
     // now and then makes plain SQL a thousand times slower, and the comparison says nothing.
-    let settings = "SET plan_cache_mode = force_generic_plan; SET enable_seqscan = off; SET jit = off";
+    let settings =
+        "SET plan_cache_mode = force_generic_plan; SET enable_seqscan = off; SET jit = off";
     client.batch_execute(settings).await.unwrap();
     client
 }
