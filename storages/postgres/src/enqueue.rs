@@ -1,11 +1,12 @@
 //! Enqueue: the quick way for what is new, which is nearly everything, and the careful way when
 //! something of the batch may be known. Both are all or nothing.
 
+use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use punctual::Result;
-use punctual::model::{Message, MessageId, Queue, State};
+use punctual::model::{Key, Message, MessageId, Queue, State};
 use punctual::storage::{Enqueued, Entry, Line};
 use punctual_rows::code::Code;
 use punctual_rows::instant::micros_up;
@@ -70,6 +71,7 @@ impl Inner {
         entries: &[Entry],
     ) -> Result<bool, Failure> {
         let range = Range::of(entries);
+        let entries = &*in_order(entries);
         let stored = if entries.len() >= COPY_MIN && !held.is_unnamed() {
             self.copy(held, entries, &range).await
         } else {
@@ -170,8 +172,9 @@ impl Inner {
         let known = self.known(held, messages()).await?;
         let judged = judge(entries, known);
         self.make_room(held, &judged).await?;
-        let stored: Vec<&Message> =
+        let mut stored: Vec<&Message> =
             judged.stored.iter().map(|place| &*entries[*place].message).collect();
+        stored.sort_unstable_by_key(|message| order(message));
         for some in stored.chunks(CHUNK) {
             let columns = Messages::of(some.iter().copied())?;
             let (zeros, none) = (vec![0i32; some.len()], vec![None::<&str>; some.len()]);
@@ -251,6 +254,21 @@ impl Range {
 
 pub(crate) fn dedupes_of(entries: &[Entry]) -> impl Iterator<Item = &str> {
     entries.iter().filter_map(|entry| Some(entry.message.dedupe.as_ref()?.as_str()))
+}
+
+/// In which order rows are written: the same for everybody, so that of two who bring the same keys and
+/// ids one waits for the other, and never each for the other.
+fn order(message: &Message) -> (Option<&str>, MessageId) {
+    (message.dedupe.as_ref().map(Key::as_str), message.id)
+}
+
+fn in_order(entries: &[Entry]) -> Cow<'_, [Entry]> {
+    if entries.is_sorted_by_key(|entry| order(&entry.message)) {
+        return Cow::Borrowed(entries);
+    }
+    let mut sorted = entries.to_vec();
+    sorted.sort_by(|one, other| order(&one.message).cmp(&order(&other.message)));
+    Cow::Owned(sorted)
 }
 
 /// Whether no entry asks for more than to be stored, and none repeats another.

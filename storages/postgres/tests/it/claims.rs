@@ -74,7 +74,13 @@ async fn work(place: &Place, storage: &PostgresStorage) -> Vec<Claimed> {
 
 // spec: H-60, H-64, U-10
 async fn four_nodes_claim_and_settle_without_a_deadlock() {
-    let place = Arc::new(Place::new());
+    // A database of its own, because the server counts deadlocks for each.
+    let admin = Place::new().client().await;
+    let name = format!("it_nodes_{}", std::process::id());
+    admin.batch_execute(&format!("CREATE DATABASE {name}")).await.unwrap();
+    let mut place = Place::new();
+    place.url = format!("{}/{name}", place.url.rsplit_once('/').unwrap().0);
+    let place = Arc::new(place);
     let first = place.open().await;
     first.enqueue(place.entries(4_000), SystemClock.now()).await.unwrap();
     let mut nodes = Vec::new();
@@ -93,10 +99,11 @@ async fn four_nodes_claim_and_settle_without_a_deadlock() {
         }
     }
     assert_eq!(ids.len(), 4_000);
-    let client = place.client().await;
-    let deadlocks = "SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()";
-    let count: i64 = client.query_one(deadlocks, &[]).await.unwrap().get(0);
+    let deadlocks = "SELECT deadlocks FROM pg_stat_database WHERE datname = $1";
+    let count: i64 = admin.query_one(deadlocks, &[&name]).await.unwrap().get(0);
     assert_eq!(count, 0);
+    drop((first, place));
+    admin.batch_execute(&format!("DROP DATABASE {name} WITH (FORCE)")).await.unwrap();
 }
 
 /// Written by SQL, so that nobody is told: the next look finds it all the same.
