@@ -9,6 +9,7 @@ use crate::fault::{Fault, Tried};
 use crate::migrate::migrate;
 use crate::patience::patiently;
 use crate::settings::{Durability, Settings};
+use crate::transaction::guard;
 
 /// Every statement there is, prepared once.
 const STATEMENTS_MAX: usize = 128;
@@ -43,6 +44,7 @@ pub(crate) fn open_writer(settings: &Settings) -> Tried<Connection> {
     }
     prepare(&connection)?;
     migrate(&mut connection, settings)?;
+    guard(&connection)?;
     Ok(connection)
 }
 

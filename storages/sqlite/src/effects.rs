@@ -9,6 +9,10 @@ use rusqlite::{Connection, params};
 
 use crate::fault::Tried;
 
+/// Changes a count.
+pub(crate) const COUNT: &str = "INSERT INTO punctual_count (queue, state, count) VALUES (?1, ?2, ?3) \
+     ON CONFLICT (queue, state) DO UPDATE SET count = count + ?3";
+
 /// Of a step, or of all steps of one transaction.
 #[derive(Debug, Default)]
 pub(crate) struct Effects {
@@ -96,14 +100,18 @@ impl Effects {
 
     /// Writes the counts, as the last thing before a commit.
     pub(crate) fn write(&self, transaction: &Connection) -> Tried<()> {
-        let sql = "INSERT INTO punctual_count (queue, state, count) VALUES (?1, ?2, ?3) \
-                   ON CONFLICT (queue, state) DO UPDATE SET count = count + ?3";
-        let mut statement = transaction.prepare_cached(sql)?;
-        for (queue, counts) in &self.counts {
-            for (state, count) in counts.iter().filter(|(_, count)| **count != 0) {
-                statement.execute(params![queue.as_str(), state.code(), count])?;
-            }
+        let mut statement = transaction.prepare_cached(COUNT)?;
+        for (queue, state, count) in self.counts() {
+            statement.execute(params![queue, state, count])?;
         }
         Ok(())
+    }
+
+    /// By how much the counts change: of which queue, of the state with which code.
+    pub(crate) fn counts(&self) -> impl Iterator<Item = (&str, i16, i64)> {
+        self.counts.iter().flat_map(|(queue, counts)| {
+            let changed = counts.iter().filter(|(_, count)| **count != 0);
+            changed.map(|(state, count)| (queue.as_str(), state.code(), *count))
+        })
     }
 }

@@ -10,6 +10,10 @@ use rusqlite::{Connection, params};
 use crate::fault::Tried;
 use crate::sqlite_storage::SqliteStorage;
 
+/// Notes a delivery, unless it was noted before.
+pub(crate) const ADMIT: &str = "INSERT INTO punctual_inbox (consumer_group, message, seen_at) \
+     VALUES (?1, ?2, ?3) ON CONFLICT DO NOTHING";
+
 /// Notes that a group deals with a message.
 pub(crate) fn admit(
     transaction: &Connection,
@@ -17,10 +21,8 @@ pub(crate) fn admit(
     message: MessageId,
     now: Timestamp,
 ) -> Tried<Admitted> {
-    let sql = "INSERT INTO punctual_inbox (consumer_group, message, seen_at) VALUES (?1, ?2, ?3) \
-               ON CONFLICT DO NOTHING";
     let row = params![group, message.as_uuid().into_bytes(), micros(now)];
-    let is_first = transaction.prepare_cached(sql)?.execute(row)? == 1;
+    let is_first = transaction.prepare_cached(ADMIT)?.execute(row)? == 1;
     Ok(if is_first { Admitted::First } else { Admitted::Again })
 }
 

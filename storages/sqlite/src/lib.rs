@@ -25,6 +25,9 @@ mod reading;
 mod row;
 mod settings;
 mod sqlite_storage;
+#[cfg(feature = "sqlx")]
+mod sqlx_outbox;
+mod transaction;
 mod upkeep;
 mod watcher;
 mod work;
@@ -35,6 +38,9 @@ pub use check::Check;
 pub use outbox::SqliteOutbox;
 pub use settings::Durability;
 pub use sqlite_storage::SqliteStorage;
+#[cfg(feature = "sqlx")]
+pub use sqlx_outbox::SqliteSqlxOutbox;
+pub use transaction::SqliteTransaction;
 
 /// The driver, for transactions of your own; see [`SqliteOutbox`].
 pub use rusqlite;

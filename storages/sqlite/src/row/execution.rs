@@ -16,7 +16,7 @@ use crate::fault::Tried;
 pub(crate) const EXECUTION_COLUMNS: &str = "id, message, topic, queue, key, job, nominal, source, \
      attempt, attempts_max, process, due_at, started_at, ended_at, ending, note";
 
-const INSERT: &str = "INSERT INTO punctual_execution (id, message, topic, queue, key, job, nominal, \
+pub(crate) const INSERT: &str = "INSERT INTO punctual_execution (id, message, topic, queue, key, job, nominal, \
      source, attempt, attempts_max, process, due_at, started_at, ended_at, ending, note) \
      VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16) \
      ON CONFLICT DO NOTHING";

@@ -14,9 +14,19 @@ use crate::fault::Tried;
 use crate::row::{FINISHED_COLUMNS, record_of};
 
 /// Stores a message unless it is alive or its deduplication key is.
-const INSERT: &str = "INSERT INTO punctual_message (id, queue, topic, priority, due_at, planned_at, \
+pub(crate) const INSERT: &str = "INSERT INTO punctual_message (id, queue, topic, priority, due_at, planned_at, \
      created_at, source, key, dedupe, exclusive, job, extra, body) \
      VALUES (?1, ?2, ?3, ?4, ?5, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13) ON CONFLICT DO NOTHING";
+
+/// Whether a message is alive or dead.
+pub(crate) const KEPT: &str = "SELECT EXISTS (SELECT 1 FROM punctual_message WHERE id = ?1) \
+     OR EXISTS (SELECT 1 FROM punctual_dead WHERE id = ?1)";
+/// The alive message with a deduplication key.
+pub(crate) const TWIN: &str = "SELECT id FROM punctual_message WHERE dedupe = ?1";
+pub(crate) const REMOVE_FINISHED: &str =
+    "DELETE FROM punctual_finished WHERE id = ?1 RETURNING queue, state";
+pub(crate) const REMOVE_PENDING: &str =
+    "DELETE FROM punctual_message WHERE id = ?1 AND state = 0 RETURNING queue";
 
 /// The newest id among the messages that have ended.
 const NEWEST_ENDED: &str =
@@ -135,24 +145,21 @@ fn duplicate_of(transaction: &Connection, message: &Message) -> Tried<Option<Mes
 
 /// Whether a message is alive or dead.
 pub(super) fn is_kept(transaction: &Connection, id: MessageId) -> Tried<bool> {
-    let sql = "SELECT EXISTS (SELECT 1 FROM punctual_message WHERE id = ?1) \
-               OR EXISTS (SELECT 1 FROM punctual_dead WHERE id = ?1)";
-    let mut statement = transaction.prepare_cached(sql)?;
+    let mut statement = transaction.prepare_cached(KEPT)?;
     Ok(statement.query_row([id.as_uuid().as_bytes()], |row| row.get(0))?)
 }
 
 /// The alive message with a deduplication key.
 pub(crate) fn twin(transaction: &Connection, dedupe: Option<&Key>) -> Tried<Option<MessageId>> {
     let Some(dedupe) = dedupe else { return Ok(None) };
-    let sql = "SELECT id FROM punctual_message WHERE dedupe = ?1";
-    let mut statement = transaction.prepare_cached(sql)?;
+    let mut statement = transaction.prepare_cached(TWIN)?;
     let found: Option<[u8; 16]> =
         statement.query_row([dedupe.as_str()], |row| row.get(0)).optional()?;
     Ok(found.map(|bytes| MessageId::from_uuid(Uuid::from_bytes(bytes))))
 }
 
 /// The message as it would read back: instants are kept to the microsecond.
-fn as_stored(message: &Message) -> Tried<Message> {
+pub(crate) fn as_stored(message: &Message) -> Tried<Message> {
     Ok(Message {
         due_at: instant(micros_up(message.due_at))?,
         created_at: instant(micros(message.created_at))?,
@@ -165,8 +172,7 @@ pub(super) fn remove_finished(
     id: MessageId,
     effects: &mut Effects,
 ) -> Tried<()> {
-    let sql = "DELETE FROM punctual_finished WHERE id = ?1 RETURNING queue, state";
-    let mut statement = transaction.prepare_cached(sql)?;
+    let mut statement = transaction.prepare_cached(REMOVE_FINISHED)?;
     let removed: Option<(String, i16)> = statement
         .query_row([id.as_uuid().as_bytes()], |row| Ok((row.get(0)?, row.get(1)?)))
         .optional()?;
@@ -177,8 +183,7 @@ pub(super) fn remove_finished(
 }
 
 fn remove_pending(transaction: &Connection, id: MessageId, effects: &mut Effects) -> Tried<bool> {
-    let sql = "DELETE FROM punctual_message WHERE id = ?1 AND state = 0 RETURNING queue";
-    let mut statement = transaction.prepare_cached(sql)?;
+    let mut statement = transaction.prepare_cached(REMOVE_PENDING)?;
     let queue: Option<String> =
         statement.query_row([id.as_uuid().as_bytes()], |row| row.get(0)).optional()?;
     let Some(queue) = queue else { return Ok(false) };

@@ -9,6 +9,12 @@ mod record;
 mod restore;
 mod settle;
 
+#[cfg(feature = "sqlx")]
+pub(crate) use self::{
+    enqueue::{INSERT, KEPT, REMOVE_FINISHED, REMOVE_PENDING, TWIN, as_stored},
+    put::COMMON_COLUMNS,
+    settle::{AGAIN_FENCED, IS_CURRENT, token},
+};
 #[cfg(test)]
 pub(crate) use claim::{NEXT_PRIORITY, due_of_priority};
 pub(crate) use claim::{NOT_WAITING, claim, next_tokens};

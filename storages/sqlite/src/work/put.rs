@@ -19,6 +19,10 @@ macro_rules! common {
     };
 }
 
+/// The same for who copies a row from one table into another.
+#[cfg(feature = "sqlx")]
+pub(crate) const COMMON_COLUMNS: &str = common!();
+
 macro_rules! insert {
     ($table:literal, $ending:literal, $values:literal) => {
         concat!(

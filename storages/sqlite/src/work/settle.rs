@@ -16,10 +16,14 @@ use crate::effects::Effects;
 use crate::fault::Tried;
 use crate::row::Appending;
 
-const AGAIN_FENCED: &str = "UPDATE punctual_message SET state = 0, due_at = ?3, attempt = ?4, \
+pub(crate) const AGAIN_FENCED: &str = "UPDATE punctual_message SET state = 0, due_at = ?3, attempt = ?4, \
      crashes = ?5, snoozes = ?6, error = coalesce(?7, error), owner = NULL, token = NULL, \
      lease_until = NULL \
      WHERE id = ?1 AND token = ?2 AND state = 1 AND cancel_requested = 0 RETURNING queue, job";
+
+/// Whether a lease is the current one.
+pub(crate) const IS_CURRENT: &str =
+    "SELECT 1 FROM punctual_message WHERE id = ?1 AND token = ?2 AND state = 1";
 
 /// Applies decisions and appends their executions.
 pub(crate) fn settle(
@@ -134,8 +138,7 @@ impl<'a> Settling<'a> {
             turn_is_free(self.transaction, job.as_deref(), self.effects)?;
             return Ok(Settled::Applied);
         }
-        let sql = "SELECT 1 FROM punctual_message WHERE id = ?1 AND token = ?2 AND state = 1";
-        let mut statement = self.transaction.prepare_cached(sql)?;
+        let mut statement = self.transaction.prepare_cached(IS_CURRENT)?;
         let is_current = statement.exists(params![id.as_bytes(), token(lease)])?;
         Ok(if is_current { Settled::CancelRequested } else { Settled::Lost })
     }
@@ -165,6 +168,6 @@ fn queue_at(row: &Row<'_>) -> Tried<Queue> {
     Ok(Queue::from(row.get_ref(QUEUE)?.as_str()?.to_owned()))
 }
 
-fn token(lease: LeaseRef) -> i64 {
+pub(crate) fn token(lease: LeaseRef) -> i64 {
     i64::try_from(lease.token).unwrap_or(i64::MAX)
 }

@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used)] // a set-up that fails is a test that fails
 
+#[cfg(feature = "sqlx")]
+mod answers;
 mod commits;
 mod content;
 mod doctor;
@@ -14,3 +16,6 @@ mod neighbours;
 mod outbox;
 mod people;
 mod read_only;
+#[cfg(feature = "sqlx")]
+mod sqlx;
+mod transactions;
