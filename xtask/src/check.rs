@@ -13,7 +13,8 @@ pub(crate) fn run(workspace: &Workspace, steps: &mut Steps) {
     steps.run("dependency rules", || report(&tidy::dependency_rules(&workspace.sources()?)));
     steps.run("format", || pass_or_fail(cargo(workspace, &["fmt", "--all", "--check"])));
     steps.run("clippy", || {
-        let line = ["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"];
+        let line =
+            ["clippy", "--workspace", "--all-targets", "--all-features", "--", "-D", "warnings"];
         pass_or_fail(cargo(workspace, &line))
     });
     steps.run("rustdoc", || rustdoc(workspace));
@@ -33,7 +34,8 @@ pub(crate) fn tidy(workspace: &Workspace, steps: &mut Steps) {
 /// The libraries' pages with every warning denied. The binary shares the library's name, both would be
 /// written to one folder, and nobody reads a binary's pages: it is left out.
 fn rustdoc(workspace: &Workspace) -> Result<Tally> {
-    let mut command = cargo(workspace, &["doc", "--workspace", "--no-deps", "--lib"]);
+    let mut command =
+        cargo(workspace, &["doc", "--workspace", "--all-features", "--no-deps", "--lib"]);
     command.env("RUSTDOCFLAGS", "-D warnings");
     pass_or_fail(command)
 }

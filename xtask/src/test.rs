@@ -56,7 +56,7 @@ pub(crate) fn run(workspace: &Workspace, options: &Options, steps: &mut Steps) -
         count_tests_by(runner, command, Empty::Refused)
     });
     steps.run("doc tests", || {
-        let line = ["test", "--workspace", "--doc", "--no-fail-fast"];
+        let line = ["test", "--workspace", "--all-features", "--doc", "--no-fail-fast"];
         count_tests(cargo(workspace, &line), Empty::Allowed)
     });
     for module in PURE {
@@ -90,11 +90,11 @@ fn start_servers(workspace: &Workspace, options: &Options, steps: &mut Steps) ->
 /// Every test of the workspace but the doc tests, by nextest where there is one.
 fn every_test(workspace: &Workspace) -> (Runner, Command) {
     if has_subcommand(workspace, "nextest") {
-        let line = ["nextest", "run", "--workspace", "--tests"];
+        let line = ["nextest", "run", "--workspace", "--all-features", "--tests"];
         return (Runner::Nextest, cargo(workspace, &line));
     }
     println!("    cargo-nextest is not installed; the standard harness runs the same tests");
-    let line = ["test", "--workspace", "--tests", "--no-fail-fast"];
+    let line = ["test", "--workspace", "--all-features", "--tests", "--no-fail-fast"];
     (Runner::Harness, cargo(workspace, &line))
 }
 

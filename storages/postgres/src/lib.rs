@@ -76,7 +76,7 @@ pub use self::migrate::SCHEMA_VERSION;
 pub use self::options::{PostgresBuilder, Prepared};
 pub use self::outbox::PostgresOutbox;
 #[cfg(feature = "sqlx")]
-pub use self::sqlx_outbox::SqlxOutbox;
+pub use self::sqlx_outbox::PostgresSqlxOutbox;
 pub use self::transaction::PostgresTransaction;
 
 use self::address::Address;

@@ -35,19 +35,21 @@ use crate::within::Within;
 /// # Ok(())
 /// # }
 /// ```
-pub struct SqlxOutbox<'a> {
+pub struct PostgresSqlxOutbox<'a> {
     within: Within<SqlxSession<'a>>,
 }
 
 impl PostgresStorage {
     /// Puts messages into a transaction of sqlx on the same database: give it `&mut transaction`, or a
     /// connection on which one is open.
-    pub fn sqlx_outbox<'a>(&self, transaction: &'a mut PgConnection) -> SqlxOutbox<'a> {
-        SqlxOutbox { within: Within::new(&self.inner, SqlxSession(Mutex::new(transaction))) }
+    pub fn sqlx_outbox<'a>(&self, transaction: &'a mut PgConnection) -> PostgresSqlxOutbox<'a> {
+        PostgresSqlxOutbox {
+            within: Within::new(&self.inner, SqlxSession(Mutex::new(transaction))),
+        }
     }
 }
 
-impl SqlxOutbox<'_> {
+impl PostgresSqlxOutbox<'_> {
     /// Settles an attempt with the handler's own writes: with the commit the message is done. A lease
     /// that is no longer the current one is an error, so that the transaction is rolled back.
     pub async fn settle(&mut self, settlement: Settlement, now: Timestamp) -> Result<()> {
@@ -65,15 +67,15 @@ impl SqlxOutbox<'_> {
     }
 }
 
-impl Outbox for SqlxOutbox<'_> {
+impl Outbox for PostgresSqlxOutbox<'_> {
     async fn enqueue(&mut self, entries: Vec<Entry>, _now: Timestamp) -> Result<Vec<Enqueued>> {
         self.within.enqueue(&entries).await
     }
 }
 
-impl std::fmt::Debug for SqlxOutbox<'_> {
+impl std::fmt::Debug for PostgresSqlxOutbox<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("SqlxOutbox").finish_non_exhaustive()
+        f.debug_struct("PostgresSqlxOutbox").finish_non_exhaustive()
     }
 }
 
