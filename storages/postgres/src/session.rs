@@ -64,13 +64,6 @@ impl<'a> Session<'a> {
         Ok(self.client().batch_execute(text).await?)
     }
 
-    /// Ends the transaction by statements that do so.
-    pub(crate) async fn end(&mut self, text: &str) -> Result<(), Failure> {
-        self.client().batch_execute(text).await?;
-        self.open = false;
-        Ok(())
-    }
-
     pub(crate) async fn commit(&mut self) -> Result<(), Failure> {
         self.client().batch_execute("COMMIT").await?;
         self.open = false;

@@ -1,6 +1,7 @@
 //! A transaction for a handler: opened on a connection of the storage, and committed together with the
 //! end of the handler's message. Dropped before that, it never was.
 
+use std::collections::HashSet;
 use std::fmt;
 use std::ops::Deref;
 use std::sync::Arc;
@@ -18,8 +19,9 @@ use crate::within;
 /// Our sessions plan for our own tables; a handler's statements are planned as the server would.
 const THEIRS: &str = "BEGIN; SET LOCAL enable_seqscan = on; SET LOCAL plan_cache_mode = auto";
 const OURS: &str = "SET LOCAL enable_seqscan = off; SET LOCAL plan_cache_mode = force_generic_plan";
-/// What a handler has set stays behind on no connection.
-const END: &str = "COMMIT; RESET ALL";
+/// What a handler has set or locked stays behind on no connection; prepared statements do.
+const CLEAN: &str = "SET SESSION AUTHORIZATION DEFAULT; RESET ALL; UNLISTEN *; \
+                     SELECT pg_advisory_unlock_all(); DISCARD TEMP";
 
 /// A transaction in which a handler writes, and whose commit settles its message: both happen, or
 /// neither, so the writes happen exactly once.
@@ -81,35 +83,43 @@ impl PostgresTransaction {
     /// Settles the message as done and commits. When the message is no longer ours, the writes are
     /// rolled back and the answer is a conflict.
     pub async fn commit(mut self) -> Result<()> {
-        let bounded = async {
-            self.held.client().batch_execute(OURS).await?;
-            Ok::<_, Failure>(())
-        };
-        let during = |failure: Failure| failure.into_error().during("commit");
-        self.inner.bounded(bounded).await.map_err(during)?;
-        let now = self.inner.clock.now();
-        let settled =
-            within::settle(&self.inner, &*self.held, self.context.settlement()?, now).await;
-        let jobs = match settled {
+        let jobs = match self.settle().await {
             Ok(jobs) => jobs,
             Err(error) => {
                 // What cannot be rolled back is closed.
                 let _ = self.roll_back().await;
-                return Err(error);
+                return Err(error.during("commit"));
             }
         };
-        self.inner.bounded(self.held.end(END)).await.map_err(during)?;
-        self.held.give_back();
-        self.inner.tell_turns_of(&jobs).await;
+        let ended = self.inner.bounded(self.held.commit()).await;
+        ended.map_err(|failure| failure.into_error().during("commit"))?;
+        let inner = self.give_back().await;
+        inner.tell_turns_of(&jobs).await;
         Ok(())
     }
 
     /// Undoes the writes; what the handler returns then decides about its message.
     pub async fn roll_back(mut self) -> Result<()> {
-        let ended = self.inner.bounded(self.held.end("ROLLBACK; RESET ALL")).await;
+        let ended = self.inner.bounded(self.held.roll_back()).await;
         ended.map_err(|failure| failure.into_error().during("roll back"))?;
-        self.held.give_back();
+        self.give_back().await;
         Ok(())
+    }
+
+    async fn settle(&mut self) -> Result<HashSet<String>> {
+        let settlement = self.context.settlement()?;
+        let planning = async { Ok(self.held.client().batch_execute(OURS).await?) };
+        self.inner.bounded(planning).await.map_err(Failure::into_error)?;
+        within::settle(&self.inner, &*self.held, settlement, self.inner.clock.now()).await
+    }
+
+    /// For the next one, or closed when it cannot be cleaned.
+    async fn give_back(self) -> Arc<Inner> {
+        let cleaning = async { Ok(self.held.client().batch_execute(CLEAN).await?) };
+        if self.inner.bounded(cleaning).await.is_ok() {
+            self.held.give_back();
+        }
+        self.inner
     }
 }
 

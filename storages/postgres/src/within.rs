@@ -19,6 +19,9 @@ use crate::failure::Failure;
 use crate::inbox;
 use crate::inner::Inner;
 
+/// The most times a batch is judged again because of others.
+const TRIES_MAX: u32 = 5;
+
 /// A transaction that is not ours, by way of its driver.
 pub(crate) struct Within<D> {
     inner: Arc<Inner>,
@@ -65,13 +68,30 @@ impl<D: Driver> Within<D> {
         noted.map_err(|failure| failure.into_error().during("admit"))
     }
 
-    /// One message that is new needs one statement; the rest goes the careful way. Inside somebody
-    /// else's transaction nothing can be tried again.
+    /// One message that is new needs one statement; the rest goes the careful way, again when somebody
+    /// else was faster.
     async fn store(&mut self, entries: &[Entry]) -> Result<Vec<Enqueued>, Failure> {
+        if entries.is_empty() {
+            return Ok(Vec::new());
+        }
         if entries.len() == 1 && is_new_in_itself(entries) && self.store_one(entries).await? {
             return Ok(vec![Enqueued::Stored]);
         }
-        self.inner.store(&self.driver, entries, 0).await
+        for _ in 0..TRIES_MAX {
+            self.driver.tell("SAVEPOINT punctual_outbox", &[]).await?;
+            match self.inner.store(&self.driver, entries, 0).await {
+                Ok(answers) => {
+                    self.driver.tell("RELEASE SAVEPOINT punctual_outbox", &[]).await?;
+                    return Ok(answers);
+                }
+                Err(Failure::Raced) => {
+                    self.driver.tell("ROLLBACK TO SAVEPOINT punctual_outbox", &[]).await?;
+                    self.driver.tell("RELEASE SAVEPOINT punctual_outbox", &[]).await?;
+                }
+                Err(failure) => return Err(failure),
+            }
+        }
+        Err(Failure::Raced)
     }
 
     async fn store_one(&mut self, entries: &[Entry]) -> Result<bool, Failure> {

@@ -8,15 +8,15 @@ use std::time::Duration;
 use punctual::clock::within;
 use punctual::inspect::{ExecutionFilter, Inspect as _, Page};
 use punctual::model::{Ending, Queue, State, Terms};
-use punctual::storage::{Line, Reclaim};
+use punctual::storage::{Enqueued, Entry, Line, Reclaim};
 use punctual::{
-    Clock as _, Context, ErrorKind, Handler, HandlerResult, Outbox as _, Outcome, Punctual, Retry,
-    Storage as _, SystemClock,
+    Clock as _, Context, ErrorKind, Handler, HandlerResult, Message, Outbox as _, Outcome,
+    Punctual, Retry, Storage as _, SystemClock,
 };
 use punctual_postgres::PostgresStorage;
 
 use crate::answers::Steps;
-use crate::place::{Place, enqueue, eventually, soon};
+use crate::place::{Place, enqueue, eventually, key, soon};
 
 crate::cases! {
     an_outbox_answers_as_the_storage_does,
@@ -25,6 +25,8 @@ crate::cases! {
     who_lost_the_lease_commits_nothing,
     a_transaction_that_is_dropped_never_was_and_its_connection_is_not_missed,
     what_a_handler_publishes_is_there_with_its_commit,
+    what_a_handler_sets_and_locks_stays_behind_on_no_connection,
+    of_two_transactions_with_one_key_the_second_is_told_of_the_first,
 }
 
 async fn an_outbox_answers_as_the_storage_does() {
@@ -94,6 +96,7 @@ enum Act {
     LoseLease,
     DropFirst,
     Publish,
+    Litter,
 }
 
 impl Handler<i64> for Paying {
@@ -121,6 +124,11 @@ impl Handler<i64> for Paying {
                 assert_eq!(error.kind(), ErrorKind::Conflict, "{error}");
                 self.ended.fetch_add(100, Ordering::SeqCst);
                 return Ok(Outcome::Done);
+            }
+            Act::Litter => {
+                let litter = "SET search_path TO nowhere; CREATE TEMP TABLE litter (id int8); \
+                              SELECT pg_advisory_lock(4711, 11)";
+                transaction.batch_execute(litter).await?;
             }
             Act::Publish => {
                 let mut outbox = transaction.outbox();
@@ -228,4 +236,46 @@ async fn what_a_handler_publishes_is_there_with_its_commit() {
     .await;
     shop.punctual.shutdown().await;
     assert_eq!(shop.paid().await, [7]);
+}
+
+async fn what_a_handler_sets_and_locks_stays_behind_on_no_connection() {
+    let shop = Shop::open(Act::Litter).await;
+    for count in 1..=3 {
+        shop.pay().await;
+        shop.ended(count).await;
+    }
+    shop.punctual.shutdown().await;
+    assert_eq!(shop.paid().await, [7, 7, 7], "the table is not in the way of the next one");
+    let locks = "SELECT 1 FROM pg_locks WHERE locktype = 'advisory' AND classid = 4711";
+    assert!(shop.place.client().await.query(locks, &[]).await.unwrap().is_empty());
+}
+
+async fn of_two_transactions_with_one_key_the_second_is_told_of_the_first() {
+    let place = Place::new();
+    let storage = place.open().await;
+    let keyed = || Entry::from(Message { dedupe: key("one"), ..place.message() });
+    for others in [0, 1] {
+        let batch = || [vec![keyed()], place.entries(others)].concat();
+        let (first, second) = (batch(), batch());
+        let twin = first[0].message.id;
+        let mut client = place.client().await;
+        let transaction = client.transaction().await.unwrap();
+        storage.outbox(&transaction).enqueue(first, SystemClock.now()).await.unwrap();
+        let (here, mut elsewhere) = (Arc::clone(&storage), place.client().await);
+        let waiting = tokio::spawn(async move {
+            let transaction = elsewhere.transaction().await.unwrap();
+            let stored = here.outbox(&transaction).enqueue(second, SystemClock.now()).await;
+            transaction.commit().await.unwrap();
+            stored.unwrap()
+        });
+        SystemClock.sleep_until(soon(Duration::from_millis(200))).await;
+        assert!(!waiting.is_finished(), "nobody knows yet whether the first is stored");
+        transaction.commit().await.unwrap();
+        let answers = waiting.await.unwrap();
+        assert_eq!(answers[0], Enqueued::Duplicate(twin));
+        assert_eq!(answers[1..], vec![Enqueued::Stored; others]);
+        let claimed = place.claim(&*storage, 9).await;
+        assert_eq!(claimed.len(), 1 + 2 * others);
+        crate::place::settle(&*storage, &claimed).await;
+    }
 }
