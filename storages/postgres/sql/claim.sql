@@ -11,10 +11,10 @@ WITH picked AS MATERIALIZED (
         WHERE m.state = 0 AND m.queue = $1 AND m.priority = mark.priority
           AND m.due_at <= $2 AND (m.due_at, m.id) > (mark.due_at, mark.id)
           AND (NOT m.exclusive OR m.job IS NULL OR (
-               (SELECT 1 FROM {schema}.message r WHERE r.job = m.job AND r.state = 1 LIMIT 1) IS NULL
+               (SELECT 1 FROM {schema}.message r WHERE r.job = m.job AND r.state + 0 = 1 LIMIT 1) IS NULL
                -- One exclusive message of a job in one claim: the first that could go.
                AND (SELECT 1 FROM {schema}.message e
-                    WHERE e.job = m.job AND e.state = 0 AND e.exclusive AND e.queue = m.queue
+                    WHERE e.job = m.job AND e.state + 0 = 0 AND e.exclusive AND e.queue = m.queue
                       AND e.due_at <= $2
                       AND (e.priority > m.priority
                            OR (e.priority = m.priority AND (e.due_at, e.id) < (m.due_at, m.id)))

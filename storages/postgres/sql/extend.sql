@@ -1,8 +1,6 @@
-WITH given AS (
-    SELECT * FROM unnest($1::uuid[], $2::int8[]) AS g(id, token) ORDER BY g.id
-)
+-- Ids and tokens are sorted, each for itself; a token is given out once, so both together name a lease.
 UPDATE {schema}.message m
 SET lease_until = $3
-FROM given g
-WHERE m.id = g.id AND m.token = g.token AND m.state = 1
+WHERE m.id = ANY($1::uuid[]) AND m.state + 0 = 1
+  AND m.token = ($2::int8[])[width_bucket(m.token, $2::int8[])]
 RETURNING m.id, m.token, m.cancel_requested

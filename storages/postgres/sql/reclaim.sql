@@ -1,9 +1,9 @@
 -- Leases that have ended, and all of an owner whose last beat has run out, oldest end first. An owner
 -- that never beat is judged by its leases alone.
 WITH lapsed AS MATERIALIZED (
-    SELECT late.id, nextval('{schema}.token') AS token
+    SELECT late.place, nextval('{schema}.token') AS token
     FROM (
-        SELECT m.id FROM {schema}.message m
+        SELECT m.ctid AS place FROM {schema}.message m
         LEFT JOIN {schema}.process p ON p.id = m.owner
         WHERE m.state = 1 AND (m.lease_until < $1 OR p.alive_until < $1)
         ORDER BY m.lease_until, m.id
@@ -14,7 +14,7 @@ WITH lapsed AS MATERIALIZED (
 UPDATE {schema}.message m
 SET owner = $3, token = lapsed.token, lease_until = $4
 FROM lapsed
-WHERE m.id = lapsed.id
+WHERE m.ctid = lapsed.place
 RETURNING m.id, m.topic, m.priority, m.planned_at, m.created_at, m.source, m.key, m.dedupe,
     m.exclusive, m.body, m.extra, m.due_at, m.attempt, m.crashes, m.snoozes, m.token,
     m.cancel_requested, m.queue

@@ -1,18 +1,21 @@
 -- Due again. One whose cancel was asked for meanwhile is only looked at.
-WITH given AS (
-    SELECT * FROM unnest($1::uuid[], $2::int8[], $3::timestamptz[], $4::int4[], $5::int4[], $6::int4[],
-        $7::text[]) WITH ORDINALITY AS g(id, token, due_at, attempt, crashes, snoozes, error, n)
-), current AS MATERIALIZED (
-    SELECT g.*, m.cancel_requested, m.queue, m.job
-    FROM given g JOIN {schema}.message m ON m.id = g.id AND m.token = g.token AND m.state = 1
+-- A message is found by its id among the sorted ids of the batch, never by a join: a plan made while
+-- the table was empty would walk all running messages for each of the batch. `state + 0` keeps the
+-- partial indexes out for the same reason.
+WITH current AS MATERIALIZED (
+    SELECT width_bucket(m.id, $1::uuid[]) AS n, m.ctid AS place, m.cancel_requested, m.queue, m.job
+    FROM {schema}.message m
+    WHERE m.id = ANY($1::uuid[]) AND m.state + 0 = 1
+      AND m.token = ($2::int8[])[width_bucket(m.id, $1::uuid[])]
     ORDER BY m.id
     FOR UPDATE OF m
 ), back AS (
     UPDATE {schema}.message m
-    SET state = 0, due_at = c.due_at, attempt = c.attempt, crashes = c.crashes, snoozes = c.snoozes,
-        error = coalesce(c.error, m.error), owner = NULL, token = NULL, lease_until = NULL
+    SET state = 0, due_at = ($3::timestamptz[])[c.n], attempt = ($4::int4[])[c.n],
+        crashes = ($5::int4[])[c.n], snoozes = ($6::int4[])[c.n],
+        error = coalesce(($7::text[])[c.n], m.error), owner = NULL, token = NULL, lease_until = NULL
     FROM current c
-    WHERE m.id = c.id AND NOT c.cancel_requested
+    WHERE m.ctid = c.place AND NOT c.cancel_requested
 ), told AS (
     INSERT INTO {schema}.execution (id, message, process, due_at, started_at, ended_at, nominal, attempt,
         attempts_max, source, ending, topic, queue, key, job, note)
@@ -26,4 +29,4 @@ WITH given AS (
     WHERE e.n IN (SELECT n FROM current WHERE NOT cancel_requested)
     {once}
 )
-SELECT n, job, queue, cancel_requested FROM current
+SELECT n::int8, job, queue, cancel_requested FROM current

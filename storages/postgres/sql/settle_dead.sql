@@ -1,18 +1,18 @@
 -- Given up: out of the hot table, to the dead letters, with the execution.
-WITH given AS (
-    SELECT * FROM unnest($1::uuid[], $2::int8[], $3::int2[], $4::text[]) WITH ORDINALITY
-        AS g(id, token, reason, last_error, n)
-), gone AS (
+-- A message is found by its id among the sorted ids of the batch, never by a join: a plan made while
+-- the table was empty would walk all running messages for each of the batch. `state + 0` keeps the
+-- partial indexes out for the same reason.
+WITH gone AS (
     DELETE FROM {schema}.message m
-    USING given g
-    WHERE m.id = g.id AND m.token = g.token AND m.state = 1
-    RETURNING g.n, g.reason, g.last_error, m.*
+    WHERE m.id = ANY($1::uuid[]) AND m.state + 0 = 1
+      AND m.token = ($2::int8[])[width_bucket(m.id, $1::uuid[])]
+    RETURNING width_bucket(m.id, $1::uuid[]) AS n, m.*
 ), kept AS (
     INSERT INTO {schema}.dead (id, queue, topic, priority, source, exclusive, due_at, planned_at,
         created_at, ended_at, attempt, crashes, snoozes, reason, key, dedupe, job, body, extra, error)
     SELECT id, queue, topic, priority, source, exclusive, due_at, planned_at,
-        created_at, $5, attempt, crashes, snoozes, reason, key, dedupe, job, body, extra,
-        coalesce(last_error, error)
+        created_at, $5, attempt, crashes, snoozes, ($3::int2[])[n], key, dedupe, job, body, extra,
+        coalesce(($4::text[])[n], error)
     FROM gone
 ), told AS (
     INSERT INTO {schema}.execution (id, message, process, due_at, started_at, ended_at, nominal, attempt,
@@ -27,4 +27,4 @@ WITH given AS (
     WHERE e.n IN (SELECT n FROM gone)
     {once}
 )
-SELECT n, job FROM gone
+SELECT n::int8, job FROM gone

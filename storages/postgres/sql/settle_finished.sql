@@ -1,15 +1,16 @@
 -- Done and cancelled: out of the hot table, into the history, with the execution; one statement.
-WITH given AS (
-    SELECT * FROM unnest($1::uuid[], $2::int8[], $3::int2[]) WITH ORDINALITY AS g(id, token, state, n)
-), gone AS (
+-- A message is found by its id among the sorted ids of the batch, never by a join: a plan made while
+-- the table was empty would walk all running messages for each of the batch. `state + 0` keeps the
+-- partial indexes out for the same reason.
+WITH gone AS (
     DELETE FROM {schema}.message m
-    USING given g
-    WHERE m.id = g.id AND m.token = g.token AND m.state = 1
-    RETURNING g.n, g.state AS final, m.*
+    WHERE m.id = ANY($1::uuid[]) AND m.state + 0 = 1
+      AND m.token = ($2::int8[])[width_bucket(m.id, $1::uuid[])]
+    RETURNING width_bucket(m.id, $1::uuid[]) AS n, m.*
 ), kept AS (
     INSERT INTO {schema}.finished (id, queue, topic, priority, state, source, exclusive, due_at,
         planned_at, created_at, ended_at, attempt, crashes, snoozes, key, dedupe, job, body, extra, error)
-    SELECT id, queue, topic, priority, final, source, exclusive, due_at,
+    SELECT id, queue, topic, priority, ($3::int2[])[n], source, exclusive, due_at,
         planned_at, created_at, $4, attempt, crashes, snoozes, key, dedupe, job, body, extra, error
     FROM gone
 ), told AS (
@@ -25,4 +26,4 @@ WITH given AS (
     WHERE e.n IN (SELECT n FROM gone)
     {once}
 )
-SELECT n, job FROM gone
+SELECT n::int8, job FROM gone

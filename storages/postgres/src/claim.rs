@@ -112,8 +112,10 @@ impl Inner {
         if leases.is_empty() {
             return Ok(Vec::new());
         }
-        let ids: Vec<Uuid> = leases.iter().map(|lease| lease.message.as_uuid()).collect();
-        let tokens: Vec<i64> = leases.iter().map(|lease| token(lease.token)).collect();
+        let named = |lease: &LeaseRef| (lease.message.as_uuid(), token(lease.token));
+        let (mut ids, mut tokens): (Vec<Uuid>, Vec<i64>) = leases.iter().map(named).unzip();
+        ids.sort_unstable();
+        tokens.sort_unstable();
         let held: std::collections::HashMap<(Uuid, i64), bool> = attempt!(self, |held| async {
             let params: [crate::value::Param<'_>; 3] = [
                 (&ids, Type::UUID_ARRAY),
@@ -125,12 +127,12 @@ impl Inner {
                 |row: &Row| Ok::<_, Failure>(((row.try_get(0)?, row.try_get(1)?), row.try_get(2)?));
             rows.iter().map(read).collect()
         })?;
-        let answer = |(id, token): (&Uuid, &i64)| match held.get(&(*id, *token)) {
+        let answer = |lease: &LeaseRef| match held.get(&named(lease)) {
             None => Extended::Lost,
             Some(true) => Extended::CancelRequested,
             Some(false) => Extended::Held,
         };
-        Ok(ids.iter().zip(&tokens).map(answer).collect())
+        Ok(leases.iter().map(answer).collect())
     }
 }
 
