@@ -122,9 +122,10 @@ fn start(process: &Arc<Process>, settler: &Settler, delivery: Delivery, slot: Sl
     let started = Box::new(Started { delivery, terms, context, entered });
     let (process, settler) = (process.clone(), settler.clone());
     tokio::spawn(async move {
-        let report = attempt(&process, &started).await;
-        drop(slot);
-        match report {
+        // Kept until the settlement is in the writer's hands: a storage that settles slower than it is
+        // claimed from must slow the claims down.
+        let _slot = slot;
+        match attempt(&process, &started).await {
             Some(report) => settler.settle(started, report).await,
             None => process.events.emit(Event::LeaseLost {
                 message: started.context.message_id(),
