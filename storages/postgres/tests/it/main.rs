@@ -12,6 +12,7 @@ mod days;
 mod migrations;
 mod outbox;
 mod place;
+mod plans;
 mod pooler;
 mod sql;
 #[cfg(feature = "sqlx")]
@@ -38,6 +39,7 @@ fn main() -> ExitCode {
         days::CASES,
         migrations::CASES,
         outbox::CASES,
+        plans::CASES,
         pooler::CASES,
         sql::CASES,
         #[cfg(feature = "sqlx")]

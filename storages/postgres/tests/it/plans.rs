@@ -1,0 +1,92 @@
+//! The statements as the server sees them: the plans it makes while the tables are empty, which are the
+//! plans it keeps, the indexes they walk, and that what has to be one statement is one.
+
+use tokio_postgres::Client;
+
+use crate::place::Place;
+
+crate::cases! {
+    plans_made_on_empty_tables_find_messages_by_id,
+    the_indexes_people_ask_for_are_there,
+    releasing_and_pruning_are_single_statements_with_parameters,
+}
+
+/// The statements that look for the messages of a batch, and how many parameters each has.
+const BY_ID: [(&str, &str, usize); 7] = [
+    ("settle_finished", include_str!("../../sql/settle_finished.sql"), 21),
+    ("settle_dead", include_str!("../../sql/settle_dead.sql"), 22),
+    ("settle_again", include_str!("../../sql/settle_again.sql"), 24),
+    ("extend", include_str!("../../sql/extend.sql"), 3),
+    ("alive", include_str!("../../sql/alive.sql"), 2),
+    ("remove_alive", include_str!("../../sql/remove_alive.sql"), 1),
+    ("cancel_pending", include_str!("../../sql/cancel_pending.sql"), 2),
+];
+
+/// The plan that is kept for a statement, under the settings of our sessions.
+async fn kept_plan(client: &Client, name: &str, text: &str, parameters: usize) -> String {
+    client.batch_execute(&format!("PREPARE {name} AS {text}")).await.unwrap();
+    let nulls = vec!["NULL"; parameters].join(", ");
+    let explain = format!("EXPLAIN EXECUTE {name}({nulls})");
+    let rows = client.simple_query(&explain).await.unwrap();
+    let lines = rows.iter().filter_map(|row| match row {
+        tokio_postgres::SimpleQueryMessage::Row(row) => row.get(0).map(str::to_owned),
+        _ => None,
+    });
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+async fn plans_made_on_empty_tables_find_messages_by_id() {
+    let place = Place::new();
+    let _storage = place.open().await;
+    let client = place.client().await;
+    let settings = "SET plan_cache_mode = force_generic_plan; SET enable_seqscan = off; \
+                    SET enable_bitmapscan = off";
+    client.batch_execute(settings).await.unwrap();
+    let schema = format!("\"{}\"", place.schema);
+    for (name, text, parameters) in BY_ID {
+        let text = text.replace("{schema}", &schema).replace("{once}", "");
+        let plan = kept_plan(&client, name, &text, parameters).await;
+        assert!(plan.contains("using message_pkey on message"), "{name}:\n{plan}");
+        assert!(plan.contains("Index Cond: (id = ANY"), "{name}:\n{plan}");
+        for walked in ["message_running", "message_pending", "Seq Scan on message"] {
+            assert!(!plan.contains(walked), "{name} walks {walked}:\n{plan}");
+        }
+    }
+}
+
+// spec: U-16
+async fn the_indexes_people_ask_for_are_there() {
+    let place = Place::new();
+    let _storage = place.open().await;
+    let text = "SELECT indexdef FROM pg_indexes WHERE schemaname = $1";
+    let rows = place.client().await.query(text, &[&place.schema]).await.unwrap();
+    let all: Vec<String> = rows.iter().map(|row| row.get(0)).collect();
+    for wanted in [
+        // The next run of what is active: retired and paused jobs have no due time.
+        "job USING btree (due_at, name) WHERE (due_at IS NOT NULL)",
+        "message USING btree (queue, priority DESC, due_at, id) WHERE (state = 0)",
+        // Holder and end of a lock, where something runs.
+        "message USING btree (owner, lease_until) WHERE (state = 1)",
+        // Job and status.
+        "message USING btree (job, state) WHERE (job IS NOT NULL)",
+        // Runs by their scheduled time, newest first.
+        "execution USING btree (due_at DESC) WHERE (job IS NOT NULL)",
+    ] {
+        assert!(all.iter().any(|index| index.contains(wanted)), "{wanted} is not in {all:#?}");
+    }
+}
+
+// spec: H-65, H-3, H-17
+async fn releasing_and_pruning_are_single_statements_with_parameters() {
+    for text in [
+        include_str!("../../sql/reclaim.sql"),
+        include_str!("../../sql/prune_executions.sql"),
+        include_str!("../../sql/prune_finished.sql"),
+        include_str!("../../sql/prune_dead.sql"),
+    ] {
+        let words = text.lines().filter(|line| !line.trim_start().starts_with("--"));
+        let statement = words.collect::<Vec<_>>().join("\n");
+        assert!(!statement.trim_end().trim_end_matches(';').contains(';'), "{text}");
+        assert!(statement.contains("$1"), "{text}");
+    }
+}
