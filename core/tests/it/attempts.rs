@@ -3,11 +3,12 @@
 
 use punctual::inspect::{MessageFilter, Page};
 use punctual::model::{DeadReason, Ending, Recording, State, Terms};
-use punctual::{Context, Event, Inspect, Outcome, Retry};
+use punctual::{Context, Event, Inspect, Outcome, Punctual, Retry};
 use serde::{Deserialize, Serialize};
 
 use crate::acting::{Gate, endings, failing, history, retrying, telling, waiting};
-use crate::harness::{Bench, Log, instant, seconds, world};
+use crate::faulty::Faulty;
+use crate::harness::{Bench, Log, instant, rest, seconds, world};
 
 async fn in_state(bench: &Bench, state: State) -> usize {
     let filter = MessageFilter { states: vec![state], ..MessageFilter::default() };
@@ -305,4 +306,34 @@ async fn a_batch_is_stored_as_one_and_duplicates_are_answered() {
     assert_eq!(lines, ["0", "1", "3"]);
     let again = publisher.publish("work", &9).id(alive.id).after(seconds(60)).await.unwrap();
     assert_eq!(again.id, alive.id);
+}
+
+#[tokio::test]
+async fn a_storage_that_settles_slowly_is_not_claimed_from_without_end() {
+    let (clock, storage) = world();
+    let door = Faulty::over(&storage);
+    let log = Log::default();
+    let punctual = Punctual::builder()
+        .clock(clock.clone())
+        .storage(door.clone())
+        .queue("default", 10)
+        .handler("work", telling::<u32>(&log, |number, _| number.to_string()))
+        .build()
+        .unwrap();
+    let publisher = punctual.publisher();
+    let many = (0..20_000_u32).map(|number| publisher.publish("work", &number)).collect();
+    publisher.publish_all(many).await.unwrap();
+    door.fail(&["settle"]);
+    punctual.start().await.unwrap();
+    for _ in 0..2_000 {
+        rest().await;
+    }
+    // One batch in the writer's hands, four that wait for it, and the slots.
+    assert!((1_000..=6_000).contains(&log.len()), "{} were handled", log.len());
+    door.heal();
+    let bench = Bench { clock, storage, punctual };
+    for _ in 0..100 {
+        bench.advance(seconds(1)).await;
+    }
+    assert_eq!(log.len(), 20_000);
 }
