@@ -20,8 +20,8 @@ struct Arguments {
     /// What to measure.
     #[arg(value_enum, default_value = "core")]
     suite: Suite,
-    /// Measure only this part of the suite: throughput, cron, idle or punctuality of the core; sqlite
-    /// or postgres of the storages.
+    /// Measure only this part of the suite: throughput, cron, idle or punctuality of the core; sqlite,
+    /// postgres or idle of the storages.
     #[arg(long)]
     only: Option<String>,
     /// How many messages rates are measured with; a million in memory, 100,000 in storages.

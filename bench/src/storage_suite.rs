@@ -30,15 +30,22 @@ pub(crate) fn run(only: Option<&str>, messages: usize) -> Result<Vec<Figure>> {
     if only.is_none_or(|only| only == "sqlite") {
         figures.extend(runtime.block_on(sqlite::measure(messages))?);
     }
-    if only.is_none_or(|only| only == "postgres") {
+    let idle_only = only == Some("idle");
+    if idle_only || only.is_none_or(|only| only == "postgres") {
         match std::env::var("PUNCTUAL_POSTGRES_URL") {
-            Ok(url) => figures.extend(runtime.block_on(postgres::measure(&url, messages))?),
+            Ok(url) => {
+                let measuring = postgres::measure(&url, messages, idle_only);
+                figures.extend(runtime.block_on(measuring)?);
+            }
             Err(_) => println!(
                 "PostgreSQL is NOT measured: PUNCTUAL_POSTGRES_URL names no server; `cargo xtask bench storage` starts one"
             ),
         }
     }
-    anyhow::ensure!(!figures.is_empty(), "nothing was measured; the parts are sqlite and postgres");
+    anyhow::ensure!(
+        !figures.is_empty(),
+        "nothing was measured; the parts are sqlite, postgres and idle"
+    );
     Ok(figures)
 }
 

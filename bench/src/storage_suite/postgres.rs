@@ -18,14 +18,20 @@ const SCHEMA: &str = "punctual_bench";
 const FUTURE: usize = 1_000_000;
 /// How long an idle process is watched.
 const WATCH: Duration = Duration::from_secs(30);
+/// How long after its start a process is idle, and its connections have told the server what they did.
+const QUIET: Duration = Duration::from_secs(20);
 /// How long the server takes to publish its own statistics.
 const SETTLING: Duration = Duration::from_secs(3);
 
-pub(super) async fn measure(url: &str, messages: usize) -> Result<Vec<Figure>> {
+pub(super) async fn measure(url: &str, messages: usize, idle_only: bool) -> Result<Vec<Figure>> {
     let client = postgres_raw::connect(url).await.context("connect to PostgreSQL")?;
     client.batch_execute(&format!("DROP SCHEMA IF EXISTS {SCHEMA} CASCADE")).await?;
     let bench = Bench { url, client, messages };
-    let figures = bench.measure().await;
+    let figures = if idle_only {
+        bench.idle().await.map(|figure| vec![figure])
+    } else {
+        bench.measure().await
+    };
     bench.client.batch_execute(&format!("DROP SCHEMA IF EXISTS {SCHEMA} CASCADE")).await?;
     figures
 }
@@ -167,7 +173,7 @@ impl Bench<'_> {
 
     /// How many transactions were committed in a while.
     async fn watched(&self) -> Result<usize> {
-        tokio::time::sleep(SETTLING).await;
+        tokio::time::sleep(QUIET).await;
         let before = self.counted().await?;
         tokio::time::sleep(WATCH).await;
         let after = self.counted().await?;
