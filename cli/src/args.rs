@@ -23,7 +23,8 @@ pub(crate) enum Command {
     Cron(CronCommand),
     /// Watch Punctual at work: a cron job, a delayed message, a retry and a dead letter.
     Demo(DemoArgs),
-    /// Look at a storage and say what is wrong with it.
+    /// Look at a storage and say what is wrong with it. It is opened as a worker opens it: tables that
+    /// are missing or old are made and brought up to date.
     Doctor(DoctorArgs),
     /// Write the jobs and unfinished messages of a storage as JSON lines.
     Export(ExportArgs),

@@ -16,7 +16,7 @@ use async_trait::async_trait;
 use jiff::Timestamp;
 use tokio::sync::Notify;
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::model::{
     Execution, JobName, JobRecord, Key, Lease, LeaseRef, Message, MessageId, MessageRecord,
     ProcessId, Queue, State, Steer, Topic,
@@ -253,6 +253,22 @@ pub enum Settled {
     CancelRequested,
     /// Not stored: the lease is no longer the current one.
     Lost,
+}
+
+impl Settled {
+    /// What a settlement inside the handler's own transaction comes to: when it was not stored, the
+    /// transaction must not commit, so anything but applied is an error.
+    pub fn or_roll_back(self, message: MessageId) -> Result<()> {
+        match self {
+            Self::Applied => Ok(()),
+            Self::CancelRequested => Err(Error::conflict(format!(
+                "the message {message} is to be cancelled; roll the transaction back"
+            ))),
+            Self::Lost => Err(Error::conflict(format!(
+                "the lease of the message {message} is no longer ours; roll the transaction back"
+            ))),
+        }
+    }
 }
 
 /// The execution of a message that came from a broker, and the message itself when it is dead.

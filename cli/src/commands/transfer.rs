@@ -42,10 +42,10 @@ pub(crate) struct ImportArgs {
 /// From where to where.
 #[derive(Debug, Args)]
 pub(crate) struct MoveArgs {
-    /// The storage to read; it is left as it is.
+    /// The storage to read, such as `sqlite:path/to/file.db`; it is left as it is.
     #[arg(long, value_name = "ADDRESS")]
     from: String,
-    /// The storage to write.
+    /// The storage to write, such as `postgres://user@host/database`.
     #[arg(long, value_name = "ADDRESS")]
     to: String,
     /// Move although messages are running; they will be pending in the target, and may run twice.

@@ -7,7 +7,6 @@ use tokio_postgres::Row;
 use tokio_postgres::types::FromSql;
 
 use crate::failure::Failure;
-use crate::pool::Held;
 use crate::session::Session;
 use crate::statements::Sql;
 use crate::value::Param;
@@ -66,26 +65,6 @@ impl Cells for Row {
 }
 
 impl Driver for Session<'_> {
-    type Row = Row;
-
-    async fn query(&self, sql: &Sql, params: &[Param<'_>]) -> Result<Vec<Row>, Failure> {
-        Session::query(self, sql, params).await
-    }
-
-    async fn execute(&self, sql: &Sql, params: &[Param<'_>]) -> Result<u64, Failure> {
-        Session::execute(self, sql, params).await
-    }
-
-    async fn ask(&self, text: &str, params: &[Param<'_>]) -> Result<Vec<Row>, Failure> {
-        Session::ask(self, text, params).await
-    }
-
-    async fn tell(&self, text: &str, params: &[Param<'_>]) -> Result<u64, Failure> {
-        Session::tell(self, text, params).await
-    }
-}
-
-impl Driver for Held {
     type Row = Row;
 
     async fn query(&self, sql: &Sql, params: &[Param<'_>]) -> Result<Vec<Row>, Failure> {

@@ -57,7 +57,7 @@ macro_rules! attempt {
         loop {
             let mut held = inner.connection().await?;
             let answer = {
-                let $held = &mut held;
+                let $held: &mut $crate::session::Session<'_> = &mut held;
                 let $tries = tries.0;
                 inner.bounded($work).await
             };

@@ -23,9 +23,11 @@ macro_rules! statements {
                     number: numbers.next().unwrap_or_default(),
                     text: text.replace("{schema}", schema).replace("{once}", once),
                 };
-                Self {
+                let mut made = Self {
                     $($name: next(include_str!(concat!("../sql/", stringify!($name), ".sql"))),)*
-                }
+                };
+                made.store_one.text.insert_str(0, &made.store.text);
+                made
             }
         }
     };

@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use punctual::jiff::Timestamp;
 use punctual::model::MessageId;
-use punctual::storage::{Enqueued, Entry, Settled, Settlement};
-use punctual::{Admitted, Error, Result};
+use punctual::storage::{Enqueued, Entry, Settlement};
+use punctual::{Admitted, Result};
 use punctual_rows::instant::micros_up;
 use tokio_postgres::types::Type;
 
@@ -134,13 +134,7 @@ pub(crate) async fn settle(
     inner.ready().await?;
     let message = settlement.lease.message;
     let settled = inner.settle_within(driver, &[settlement], now).await;
-    match settled.map_err(|failure| failure.into_error().during("settle"))? {
-        (Settled::Applied, jobs) => Ok(jobs),
-        (Settled::CancelRequested, _) => Err(Error::conflict(format!(
-            "the message {message} is to be cancelled; roll the transaction back"
-        ))),
-        (Settled::Lost, _) => Err(Error::conflict(format!(
-            "the lease of the message {message} is no longer ours; roll the transaction back"
-        ))),
-    }
+    let (settled, jobs) = settled.map_err(|failure| failure.into_error().during("settle"))?;
+    settled.or_roll_back(message)?;
+    Ok(jobs)
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use punctual::jiff::Timestamp;
 use punctual::model::MessageId;
 use punctual::storage::{Enqueued, Entry, Settled, Settlement};
-use punctual::{Admitted, Error, Outbox, Result};
+use punctual::{Admitted, Outbox, Result};
 use rusqlite::{Connection, Transaction};
 
 use crate::effects::Effects;
@@ -58,15 +58,7 @@ impl<'a> SqliteOutbox<'a> {
         let settled = self.run("settle", |tx, effects| {
             work::settle(tx, std::slice::from_ref(&settlement), now, effects)
         })?;
-        match settled.first() {
-            Some(Settled::Applied) => Ok(()),
-            Some(Settled::CancelRequested) => Err(Error::conflict(format!(
-                "the message {message} is to be cancelled; roll the transaction back"
-            ))),
-            Some(Settled::Lost) | None => Err(Error::conflict(format!(
-                "the lease of the message {message} is no longer ours; roll the transaction back"
-            ))),
-        }
+        settled.first().unwrap_or(&Settled::Lost).or_roll_back(message)
     }
 
     /// Notes that a group deals with a message, with the handler's own writes.

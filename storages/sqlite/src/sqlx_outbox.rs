@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use punctual::jiff::Timestamp;
 use punctual::model::MessageId;
-use punctual::storage::{Enqueued, Entry, Settled, Settlement};
+use punctual::storage::{Enqueued, Entry, Settlement};
 use punctual::{Admitted, Error, Outbox, Result};
 use punctual_rows::instant::micros;
 use sqlx::query::Query;
@@ -54,15 +54,7 @@ impl<'a> SqliteSqlxOutbox<'a> {
     pub async fn settle(&mut self, settlement: Settlement, now: Timestamp) -> Result<()> {
         let message = settlement.lease.message;
         let settled = settling::settle(&mut self.driver, &settlement, now).await;
-        match settled.map_err(|fault| told(&fault, "settle"))? {
-            Settled::Applied => Ok(()),
-            Settled::CancelRequested => Err(Error::conflict(format!(
-                "the message {message} is to be cancelled; roll the transaction back"
-            ))),
-            Settled::Lost => Err(Error::conflict(format!(
-                "the lease of the message {message} is no longer ours; roll the transaction back"
-            ))),
-        }
+        settled.map_err(|fault| told(&fault, "settle"))?.or_roll_back(message)
     }
 
     /// Notes that a group deals with a message, with the handler's own writes.

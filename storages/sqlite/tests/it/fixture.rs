@@ -137,11 +137,6 @@ pub(crate) async fn settle(storage: &SqliteStorage, settlements: Vec<Settlement>
     storage.settle(settlements, at(11)).await.unwrap()
 }
 
-/// How long some work took, in seconds.
-pub(crate) fn took(since: Timestamp) -> f64 {
-    SystemClock.now().duration_since(since).as_secs_f64()
-}
-
 /// How many rows a table has, as somebody else sees it.
 pub(crate) fn rows_of(connection: &Connection, table: &str) -> usize {
     let sql = format!("SELECT count(*) FROM {table}");

@@ -11,7 +11,6 @@ mod engine;
 mod file;
 mod fixture;
 mod full;
-mod measure;
 mod neighbours;
 mod outbox;
 mod people;
