@@ -30,6 +30,10 @@ pub mod jobs;
 #[allow(missing_docs)]
 pub mod lease;
 #[allow(missing_docs)]
+pub mod limits;
+#[allow(missing_docs)]
+pub mod members;
+#[allow(missing_docs)]
 pub mod pages;
 #[allow(missing_docs)]
 pub mod prune;
@@ -46,7 +50,11 @@ pub mod settle;
 #[allow(missing_docs)]
 pub mod steer;
 #[allow(missing_docs)]
+pub mod telling;
+#[allow(missing_docs)]
 pub mod turns;
+#[allow(missing_docs)]
+pub mod unique;
 #[allow(missing_docs)]
 pub mod wakeup;
 
@@ -83,6 +91,8 @@ fn cases() -> impl Iterator<Item = Case> {
         instants::CASES,
         jobs::CASES,
         lease::CASES,
+        limits::CASES,
+        members::CASES,
         pages::CASES,
         prune::CASES,
         reclaim::CASES,
@@ -91,7 +101,9 @@ fn cases() -> impl Iterator<Item = Case> {
         restore::CASES,
         settle::CASES,
         steer::CASES,
+        telling::CASES,
         turns::CASES,
+        unique::CASES,
         wakeup::CASES,
     ];
     modules.into_iter().flatten().copied()

@@ -10,8 +10,8 @@ use jiff::Timestamp;
 
 use crate::error::Result;
 use crate::model::{
-    Ending, Execution, ExecutionId, JobName, JobPhase, JobRecord, Key, MessageId, MessageRecord,
-    Queue, State, Topic,
+    BatchId, Ending, Execution, ExecutionId, JobName, JobPhase, JobRecord, Key, MessageId,
+    MessageRecord, Queue, State, Topic,
 };
 
 /// The most rows one page may have.
@@ -46,6 +46,9 @@ pub trait Inspect: Send + Sync + 'static {
     /// How many messages there are in each state of each queue, and the oldest due instant.
     async fn counts(&self, now: Timestamp) -> Result<Counts>;
 
+    /// How many messages of a batch are in each state. Done ones count until they are pruned.
+    async fn batch(&self, batch: BatchId) -> Result<BTreeMap<State, u64>>;
+
     /// How many executions ended in each way, per bucket of a length, since an instant.
     async fn throughput(&self, since: Timestamp, bucket: Duration) -> Result<Vec<Bucket>>;
 }
@@ -63,6 +66,8 @@ pub struct MessageFilter {
     pub key: Option<Key>,
     /// Only of this job.
     pub job: Option<JobName>,
+    /// Only of this batch.
+    pub batch: Option<BatchId>,
 }
 
 /// Which executions; an empty filter means all.

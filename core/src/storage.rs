@@ -18,10 +18,13 @@ use tokio::sync::Notify;
 
 use crate::error::{Error, Result};
 use crate::model::{
-    Execution, JobName, JobRecord, Key, Lease, LeaseRef, Message, MessageId, MessageRecord,
-    ProcessId, Queue, State, Steer, Topic,
+    Body, Execution, JobName, JobRecord, Key, Lease, LeaseRef, Message, MessageId, MessageRecord,
+    Priority, ProcessId, Progress, Queue, Rate, State, Steer, Topic,
 };
-use crate::policy::Verdict;
+use crate::policy::{Permitted, Verdict};
+
+/// When a message is due that waits for something else than time.
+pub const END_OF_TIME: Timestamp = Timestamp::constant(253_402_207_200, 0);
 
 /// Remembers messages and jobs.
 ///
@@ -37,16 +40,24 @@ pub trait Storage: Send + Sync + 'static {
     ///   stored anew when the one with its id is finished and differs: to a relay's line, from which
     ///   it had left, and what an operator sent again.
     /// - An entry whose deduplication key is already alive is answered as a duplicate and not
-    ///   stored; with [`Entry::replace`] a pending one is replaced instead, a running one is not.
+    ///   stored; with [`Entry::replace`] a pending one is replaced instead, a running one is not. How
+    ///   long a key keeps others out is said by [`Unique`](crate::model::Unique).
+    /// - An entry that waits for a batch of which a message is alive, or comes in the same call, is due
+    ///   at the [`END_OF_TIME`]. The step by which the last message of the batch is no longer alive
+    ///   makes it due at its planned time.
     /// - After `Ok` the batch survives whatever the storage promises to survive.
     async fn enqueue(&self, entries: Vec<Entry>, now: Timestamp) -> Result<Vec<Enqueued>>;
 
     /// Hands at most `limit` due messages of a queue to an owner, each under a lease.
     ///
     /// - Only pending messages with `due_at <= now`, ordered by priority (high first), due time, id.
+    ///   With [`Claim::first`] that priority goes before all others, so that none starves.
     /// - Counts the attempt. Every lease has a token greater than all before.
     /// - An exclusive message is not handed out while another message of its job is running, and a
     ///   scheduled one not while its job is paused; both keep their place.
+    /// - A message with a [`Limit`](crate::model::Limit) is not handed out while as many of that name are
+    ///   running as it allows, and nothing while as many of the queue are as [`Claim::running_max`]
+    ///   allows, whoever runs them. They keep their place.
     /// - No message is ever given to two owners.
     async fn claim(&self, claim: Claim, now: Timestamp) -> Result<Vec<Claimed>>;
 
@@ -64,8 +75,17 @@ pub trait Storage: Send + Sync + 'static {
     /// - A message that is done or cancelled leaves the hot table; its execution stays.
     /// - `Again` for a message whose cancel was asked for is not applied but answered
     ///   [`Settled::CancelRequested`], so that the engine decides again.
-    /// - A settlement with an old token changes nothing and appends nothing.
+    /// - The messages that follow ([`Settlement::then`]) are stored in the same step.
+    /// - A settlement with an old token changes nothing, appends nothing and stores nothing.
     async fn settle(&self, settlements: Vec<Settlement>, now: Timestamp) -> Result<Vec<Settled>>;
+
+    /// Keeps what handlers say while they work: how far they are, and where to go on after a failure
+    /// or a crash. Only under the current token; answers like [`Storage::extend`], without renewing.
+    async fn keep(&self, keeps: Vec<Keep>, now: Timestamp) -> Result<Vec<Extended>>;
+
+    /// Lets so many start under a rate as it allows now; see [`crate::policy::permit`], which says how
+    /// many. Starts that were permitted are spent, whatever becomes of them.
+    async fn permit(&self, permit: Permit, now: Timestamp) -> Result<Permitted>;
 
     /// Appends executions of messages that a broker delivered; with a dead letter, keeps the message.
     async fn record(&self, records: Vec<BrokerRecord>, now: Timestamp) -> Result<()>;
@@ -104,6 +124,10 @@ pub trait Storage: Send + Sync + 'static {
         seen: u64,
         now: Timestamp,
     ) -> Result<Steered>;
+
+    /// Removes a job if its version is still the one seen, with its history and all its messages that
+    /// are not running; those end as usual.
+    async fn remove_job(&self, job: &JobName, seen: u64, now: Timestamp) -> Result<Steered>;
 
     /// Takes over at most `limit` messages whose lease has expired, or whose owner's last beat has
     /// run out, under a fresh lease and without counting an attempt. `now` is the storage's time.
@@ -194,6 +218,17 @@ pub struct Claim {
     pub limit: usize,
     /// The end of the leases.
     pub until: Timestamp,
+    /// How many messages of the queue may run at once, whoever runs them; none without a limit.
+    pub running_max: Option<usize>,
+    /// The priority that goes before all others this time.
+    pub first: Option<Priority>,
+}
+
+impl Claim {
+    /// A claim without a limit for the whole queue, in the usual order.
+    pub fn new(queue: Queue, owner: ProcessId, limit: usize, until: Timestamp) -> Self {
+        Self { queue, owner, limit, until, running_max: None, first: None }
+    }
 }
 
 /// A message in the hands of an owner.
@@ -213,6 +248,8 @@ pub struct Claimed {
     pub snoozes: u32,
     /// Whether a cancel was asked for.
     pub cancel_requested: bool,
+    /// Where its handler wanted to go on.
+    pub checkpoint: Option<Body>,
 }
 
 impl Claimed {
@@ -242,6 +279,37 @@ pub struct Settlement {
     pub verdict: Verdict,
     /// The attempt that ended, when it is to be kept.
     pub execution: Option<Arc<Execution>>,
+    /// What follows, stored with it.
+    pub then: Vec<Arc<Message>>,
+}
+
+impl Settlement {
+    /// A settlement after which nothing follows.
+    pub fn new(lease: LeaseRef, verdict: Verdict, execution: Option<Arc<Execution>>) -> Self {
+        Self { lease, verdict, execution, then: Vec::new() }
+    }
+}
+
+/// What a handler says while it works; what is none stays as it was.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Keep {
+    /// The lease that gives the right.
+    pub lease: LeaseRef,
+    /// How far it is.
+    pub progress: Option<Progress>,
+    /// Where to go on.
+    pub checkpoint: Option<Body>,
+}
+
+/// Who wants to start under a rate.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Permit {
+    /// The name that shares the rate.
+    pub name: Key,
+    /// The rate.
+    pub rate: Rate,
+    /// How many want to start.
+    pub wanted: u32,
 }
 
 /// What became of a settlement.

@@ -106,11 +106,8 @@ async fn claim_until_empty(f: &Fixture) -> Vec<(MessageId, u64)> {
         if claimed.is_empty() {
             return mine;
         }
-        let settlements = claimed.iter().map(|one| Settlement {
-            lease: one.lease_ref(),
-            verdict: Verdict::Done,
-            execution: None,
-        });
+        let settlements =
+            claimed.iter().map(|one| Settlement::new(one.lease_ref(), Verdict::Done, None));
         let settled = f.storage.settle(settlements.collect(), at(0)).await.unwrap();
         assert_eq!(settled, vec![Settled::Applied; claimed.len()]);
         mine.extend(claimed.iter().map(|one| (one.message.id, one.lease.token)));
@@ -158,9 +155,9 @@ pub async fn a_dead_message_is_never_claimed_by_itself(f: Fixture) {
 pub async fn queues_do_not_see_each_other(f: Fixture) {
     let slow = f.enqueue(Message { queue: queue("slow"), ..f.message() }).await;
     assert_eq!(f.claim(f.process(), 10, at(0)).await, []);
-    let claim = Claim { queue: queue("slow"), owner: f.process(), limit: 9, until: at(60) };
+    let claim = Claim::new(queue("slow"), f.process(), 9, at(60));
     assert_eq!(ids_of(&f.storage.claim(claim, at(0)).await.unwrap()), [slow]);
-    let unheard = Claim { queue: queue("unheard of"), owner: f.process(), limit: 9, until: at(60) };
+    let unheard = Claim::new(queue("unheard of"), f.process(), 9, at(60));
     assert_eq!(f.storage.claim(unheard, at(0)).await.unwrap(), []);
 }
 
@@ -170,7 +167,7 @@ pub async fn a_claim_that_is_given_up_midway_loses_nothing(f: Fixture) {
     let mut seen = BTreeSet::new();
     for patience in 0..10 {
         let (queue, owner) = (Queue::default(), f.process());
-        let claim = Claim { queue, owner, limit: 2, until: at(60) };
+        let claim = Claim::new(queue, owner, 2, at(60));
         if let Some(claimed) = give_up(patience, f.storage.claim(claim, at(0))).await {
             seen.extend(ids_of(&claimed.unwrap()));
         }

@@ -68,7 +68,7 @@ async fn there_and_back(f: &Fixture, message: Message) -> Claimed {
     let queue = message.queue.clone();
     let id = f.enqueue(message.clone()).await;
     assert_eq!(*f.record(id).await.message, message);
-    let claim = Claim { queue, owner: f.process(), limit: 1, until: at(60) };
+    let claim = Claim::new(queue, f.process(), 1, at(60));
     let claimed = f.storage.claim(claim, at(0)).await.unwrap();
     assert_eq!(ids_of(&claimed), [id]);
     assert_eq!(*claimed[0].message, message);

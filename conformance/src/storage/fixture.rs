@@ -116,7 +116,7 @@ impl Fixture {
     /// Claims from the default queue under a lease of a minute.
     pub async fn claim(&self, owner: ProcessId, limit: usize, now: Timestamp) -> Vec<Claimed> {
         let until = now + SignedDuration::from_secs(60);
-        let claim = Claim { queue: Queue::default(), owner, limit, until };
+        let claim = Claim::new(Queue::default(), owner, limit, until);
         self.storage.claim(claim, now).await.unwrap()
     }
 
@@ -147,7 +147,7 @@ impl Fixture {
         execution: Execution,
     ) -> Settled {
         let (lease, now) = (claimed.lease_ref(), execution.ended_at);
-        let settlement = Settlement { lease, verdict, execution: Some(Arc::new(execution)) };
+        let settlement = Settlement::new(lease, verdict, Some(Arc::new(execution)));
         self.storage.settle(vec![settlement], now).await.unwrap()[0]
     }
 

@@ -167,6 +167,7 @@ pub async fn messages_are_found_by_several_facts_at_once(f: Fixture) {
         topic: Some(topic.clone()),
         key: Some(key("7")),
         job: Some(JobName::new("report").unwrap()),
+        batch: None,
     };
     assert_eq!(found(&f, filter.clone()).await, [wanted]);
     assert_eq!(found(&f, MessageFilter { states: vec![State::Dead], ..filter }).await, []);

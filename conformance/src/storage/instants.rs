@@ -94,7 +94,7 @@ pub async fn a_lease_may_last_until_the_end_of_time(f: Fixture) {
     let (first, last) = (Timestamp::MIN, Timestamp::MAX);
     let id = f.enqueue(f.message()).await;
     let owner = f.process();
-    let claim = Claim { queue: Queue::default(), owner, limit: 1, until: last };
+    let claim = Claim::new(Queue::default(), owner, 1, last);
     let claimed = f.storage.claim(claim, at(0)).await.unwrap().remove(0);
     f.storage.beat(owner, last, at(0)).await.unwrap();
     f.storage.extend(&[claimed.lease_ref()], last, at(0)).await.unwrap();

@@ -78,8 +78,7 @@ pub async fn at_most_the_limit_is_taken_over_oldest_end_first_then_by_id(f: Fixt
     let mut ids = Vec::new();
     for until in [50, 40, 40] {
         let id = f.enqueue(f.message()).await;
-        let claim =
-            Claim { queue: Queue::default(), owner: f.process(), limit: 1, until: at(until) };
+        let claim = Claim::new(Queue::default(), f.process(), 1, at(until));
         f.storage.claim(claim, at(0)).await.unwrap();
         ids.push(id);
     }
@@ -185,7 +184,7 @@ pub async fn a_silent_process_is_remembered_while_it_holds_work(f: Fixture) {
     f.storage.beat(owner, at(10), at(0)).await.unwrap();
     f.enqueue(f.message()).await;
     let until = at(9_000);
-    let claim = Claim { queue: Queue::default(), owner, limit: 1, until };
+    let claim = Claim::new(Queue::default(), owner, 1, until);
     f.storage.claim(claim, at(0)).await.unwrap();
     f.storage.prune(Prune { before: at(500), limit: 9, dead: true }, at(1_000)).await.unwrap();
     assert_eq!(f.reclaim(9, at(1_000)).await.len(), 1, "its lease has not ended, its beat has");

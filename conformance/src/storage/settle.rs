@@ -104,7 +104,7 @@ pub async fn each_settlement_of_a_batch_stands_for_itself(f: Fixture) {
     let claimed = f.claim(f.process(), 2, at(0)).await;
     let unknown = LeaseRef { message: f.message().id, token: claimed[0].lease.token };
     let leases = [claimed[0].lease_ref(), unknown, claimed[1].lease_ref(), claimed[0].lease_ref()];
-    let batch = leases.map(|lease| Settlement { lease, verdict: Verdict::Done, execution: None });
+    let batch = leases.map(|lease| Settlement::new(lease, Verdict::Done, None));
     let answers = f.storage.settle(batch.into(), at(1)).await.unwrap();
     assert_eq!(answers, [Settled::Applied, Settled::Lost, Settled::Applied, Settled::Lost]);
     assert_eq!(f.history(claimed[0].message.id).await, [], "no execution was given to keep");
@@ -143,11 +143,8 @@ pub async fn an_execution_is_kept_once_and_whole_also_when_the_call_is_repeated(
         note: Some(Arc::from("two reports, \"one\" empty")),
         ..f.execution(&claimed, at(3))
     };
-    let settlement = Settlement {
-        lease: claimed.lease_ref(),
-        verdict: Verdict::Done,
-        execution: Some(Arc::new(execution.clone())),
-    };
+    let settlement =
+        Settlement::new(claimed.lease_ref(), Verdict::Done, Some(Arc::new(execution.clone())));
     let answers = f.storage.settle(vec![settlement.clone()], at(3)).await.unwrap();
     assert_eq!(answers, [Settled::Applied]);
     assert_eq!(f.history(id).await, std::slice::from_ref(&execution));
@@ -215,10 +212,8 @@ pub async fn answers_and_effects_of_a_mixed_batch_belong_to_each_settlement(f: F
         again(&claimed[4], at(50)),
         Verdict::Cancelled,
     ];
-    let batch = claimed.iter().zip(verdicts).map(|(one, verdict)| Settlement {
-        lease: one.lease_ref(),
-        verdict,
-        execution: Some(Arc::new(f.execution(one, at(2)))),
+    let batch = claimed.iter().zip(verdicts).map(|(one, verdict)| {
+        Settlement::new(one.lease_ref(), verdict, Some(Arc::new(f.execution(one, at(2)))))
     });
     let answers = f.storage.settle(batch.collect(), at(2)).await.unwrap();
     let (applied, asked, lost) = (Settled::Applied, Settled::CancelRequested, Settled::Lost);

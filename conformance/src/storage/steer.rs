@@ -1,11 +1,13 @@
 //! Steer: what an operator changes about a job, by who has seen its current version.
 
+use punctual::inspect::{ExecutionFilter, MessageFilter, Page};
 use punctual::model::{Job, JobName, JobPhase, JobRecord, Overrides, Retirement, Steer};
-use punctual::storage::{Line, Steered};
+use punctual::policy::Verdict;
+use punctual::storage::{Line, Settled, Steered};
 use punctual::{ErrorKind, Schedule};
 
 use super::Fixture;
-use super::fixture::{at, seconds, together};
+use super::fixture::{at, dead, seconds, together};
 
 behaviours! {
     an_operator_changes_the_version_that_was_seen_and_no_other,
@@ -13,6 +15,8 @@ behaviours! {
     an_override_is_stored_with_the_definition_that_results,
     a_job_cannot_be_renamed,
     of_many_operators_at_once_exactly_one_has_seen_the_job,
+    a_removed_job_takes_its_history_and_what_does_not_run_with_it,
+    a_job_is_removed_only_by_who_has_seen_it,
 }
 
 fn stop() -> Steer {
@@ -97,4 +101,37 @@ pub async fn of_many_operators_at_once_exactly_one_has_seen_the_job(f: Fixture) 
     let raced = answers.await.into_iter().filter(|answer| *answer == Steered::Raced).count();
     assert_eq!(raced, 11);
     assert_eq!(f.stored_job(&name).await.version, 2);
+}
+
+pub async fn a_removed_job_takes_its_history_and_what_does_not_run_with_it(f: Fixture) {
+    let job = f.declare(Fixture::job("report", Some(at(60)))).await;
+    f.finish(f.run_of("report", at(1)), Verdict::Done, at(1)).await;
+    f.finish(f.run_of("report", at(2)), dead(), at(2)).await;
+    let other = f.finish(f.run_of("billing", at(1)), Verdict::Done, at(2)).await;
+    f.enqueue(f.run_of("report", at(3))).await;
+    let running = f.claim_one(at(3)).await;
+    f.enqueue(f.run_of("report", at(4))).await;
+    let answer = f.storage.remove_job(&job.job.name, job.version, at(5)).await.unwrap();
+    assert_eq!(answer, Steered::Applied(Box::new(job.clone())));
+    assert_eq!(f.inspect.job(&job.job.name).await.unwrap(), None);
+    assert_eq!(f.storage.due_jobs(9, at(900)).await.unwrap(), []);
+    let of_it = MessageFilter { job: Some(job.job.name.clone()), ..MessageFilter::default() };
+    let left = f.inspect.messages(of_it, Page::first(9)).await.unwrap().rows;
+    let left: Vec<_> = left.into_iter().map(|row| row.message.id).collect();
+    assert_eq!(left, [running.message.id]);
+    let of_it = ExecutionFilter { job: Some(job.job.name), ..ExecutionFilter::default() };
+    let history = f.inspect.executions(of_it, Page::first(9)).await.unwrap();
+    assert_eq!(history.rows, []);
+    assert_eq!(f.settle(&running, Verdict::Done, at(6)).await, Settled::Applied);
+    assert!(f.inspect.message(other).await.unwrap().is_some());
+}
+
+pub async fn a_job_is_removed_only_by_who_has_seen_it(f: Fixture) {
+    let job = f.declare(Fixture::job("report", Some(at(60)))).await;
+    let name = &job.job.name;
+    assert_eq!(f.storage.remove_job(name, 9, at(1)).await.unwrap(), Steered::Raced);
+    let unheard = JobName::new("unheard of").unwrap();
+    assert_eq!(f.storage.remove_job(&unheard, 1, at(1)).await.unwrap(), Steered::Unknown);
+    f.storage.remove_job(name, job.version, at(1)).await.unwrap();
+    assert_eq!(f.declare(Fixture::job("report", Some(at(60)))).await.version, 1);
 }

@@ -135,7 +135,7 @@ pub async fn a_message_that_is_not_exclusive_or_of_no_job_does_not_wait(f: Fixtu
 pub async fn a_run_in_one_queue_keeps_an_exclusive_one_in_another_waiting(f: Fixture) {
     let slow = Message { queue: queue("slow"), ..f.run_of("report", at(1)) };
     f.enqueue(slow).await;
-    let claim = Claim { queue: queue("slow"), owner: f.process(), limit: 9, until: at(60) };
+    let claim = Claim::new(queue("slow"), f.process(), 9, at(60));
     let running = f.storage.claim(claim, at(1)).await.unwrap().remove(0);
     let waiting = f.enqueue(exclusive(f.run_of("report", at(2)))).await;
     assert_eq!(f.claim(f.process(), 9, at(2)).await, []);

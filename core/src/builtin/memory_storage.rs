@@ -14,6 +14,7 @@ mod lane;
 mod leases;
 mod memory;
 mod names;
+mod rates;
 mod reading;
 mod records;
 #[cfg(test)]
@@ -22,6 +23,7 @@ mod turns;
 mod upkeep;
 mod work;
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -37,12 +39,14 @@ use crate::inspect::{
     Bucket, Counts, ExecutionFilter, Inspect, JobFilter, MessageFilter, Page, Paged,
 };
 use crate::model::{
-    Execution, ExecutionId, JobName, JobRecord, LeaseRef, MessageId, MessageRecord, ProcessId,
-    Steer,
+    BatchId, Execution, ExecutionId, JobName, JobRecord, LeaseRef, MessageId, MessageRecord,
+    ProcessId, State, Steer,
 };
+use crate::policy::Permitted;
 use crate::storage::{
     BrokerRecord, Claim, Claimed, Command, Commanded, Declared, DueJob, Enqueued, Entry, Extended,
-    Fired, Firing, Line, Prune, Pruned, Reclaim, Settled, Settlement, Steered, Storage, Wakeup,
+    Fired, Firing, Keep, Line, Permit, Prune, Pruned, Reclaim, Settled, Settlement, Steered,
+    Storage, Wakeup,
 };
 
 /// How many executions, and how many finished messages, are kept unless said otherwise.
@@ -117,8 +121,8 @@ impl fmt::Debug for MemoryStorage {
 
 #[async_trait]
 impl Storage for MemoryStorage {
-    async fn enqueue(&self, entries: Vec<Entry>, _now: Timestamp) -> Result<Vec<Enqueued>> {
-        self.act(|memory| memory.enqueue(entries))
+    async fn enqueue(&self, entries: Vec<Entry>, now: Timestamp) -> Result<Vec<Enqueued>> {
+        self.act(|memory| memory.enqueue(entries, now))
     }
 
     async fn claim(&self, claim: Claim, now: Timestamp) -> Result<Vec<Claimed>> {
@@ -136,6 +140,14 @@ impl Storage for MemoryStorage {
 
     async fn settle(&self, settlements: Vec<Settlement>, now: Timestamp) -> Result<Vec<Settled>> {
         Ok(self.act(|memory| memory.settle(settlements, now)))
+    }
+
+    async fn keep(&self, keeps: Vec<Keep>, _now: Timestamp) -> Result<Vec<Extended>> {
+        Ok(self.act(|memory| memory.keep(keeps)))
+    }
+
+    async fn permit(&self, permit: Permit, now: Timestamp) -> Result<Permitted> {
+        Ok(self.act(|memory| memory.rates.permit(permit, now)))
     }
 
     async fn record(&self, records: Vec<BrokerRecord>, now: Timestamp) -> Result<()> {
@@ -171,6 +183,10 @@ impl Storage for MemoryStorage {
         now: Timestamp,
     ) -> Result<Steered> {
         self.act(|memory| memory.jobs.steer(job, &steer, seen, now))
+    }
+
+    async fn remove_job(&self, job: &JobName, seen: u64, _now: Timestamp) -> Result<Steered> {
+        Ok(self.act(|memory| memory.remove_job(job, seen)))
     }
 
     async fn reclaim(&self, reclaim: Reclaim, now: Timestamp) -> Result<Vec<Claimed>> {
@@ -259,6 +275,10 @@ impl Inspect for MemoryStorage {
 
     async fn counts(&self, now: Timestamp) -> Result<Counts> {
         Ok(self.act(|memory| memory.counts(now)))
+    }
+
+    async fn batch(&self, batch: BatchId) -> Result<BTreeMap<State, u64>> {
+        Ok(self.act(|memory| memory.batch(batch)))
     }
 
     async fn throughput(&self, since: Timestamp, bucket: Duration) -> Result<Vec<Bucket>> {

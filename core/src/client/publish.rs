@@ -12,7 +12,8 @@ use super::Publisher;
 use crate::clock::{add, subtract};
 use crate::error::{Error, Result};
 use crate::model::{
-    Body, Headers, Key, MessageId, Occurrence, Priority, Queue, Source, Terms, Topic, TransportName,
+    Body, Headers, Key, MessageId, Occurrence, Priority, Queue, Source, Terms, Ties, Topic,
+    TransportName,
 };
 use crate::outbox::Outbox;
 use crate::storage::{Enqueued, Entry};
@@ -60,6 +61,7 @@ pub(super) struct Draft {
     pub(super) correlation: Option<Arc<str>>,
     pub(super) occurrence: Option<Occurrence>,
     pub(super) terms: Option<Terms>,
+    pub(super) ties: Ties,
     pub(super) via: Option<TransportName>,
 }
 
@@ -81,6 +83,7 @@ impl Draft {
             correlation: None,
             occurrence: None,
             terms: None,
+            ties: Ties::default(),
             via: None,
         }
     }

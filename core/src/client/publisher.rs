@@ -15,7 +15,9 @@ use crate::error::{Error, Result};
 use crate::event::Event;
 use crate::handler::Context;
 use crate::middleware::{NextPublish, PublishEnd};
-use crate::model::{Body, Message, MessageId, Occurrence, Queue, Topic, Trail, TransportName};
+use crate::model::{
+    Body, Message, MessageId, Occurrence, Queue, Ties, Topic, Trail, TransportName,
+};
 use crate::outbox::Outbox;
 use crate::policy::{Hold, Means, cannot_wait, hold};
 use crate::storage::{Enqueued, Entry};
@@ -117,6 +119,7 @@ impl Publisher {
         if let Some(terms) = &draft.terms {
             terms.retry.check()?;
         }
+        draft.ties.check()?;
         let due_at = draft.due.at(now, self.process.options.past_tolerance, draft.allow_past)?;
         if let Some(name) =
             draft.via.as_ref().filter(|name| !self.process.transports.contains_key(*name))
@@ -147,6 +150,7 @@ impl Publisher {
             trail,
             occurrence,
             terms: draft.terms.map(Arc::new),
+            ties: (draft.ties != Ties::default()).then(|| Arc::new(draft.ties)),
         };
         Ok((message, draft.via, draft.replace))
     }

@@ -74,7 +74,7 @@ fn settlement(claimed: &Claimed, error: Option<Arc<str>>, now: Timestamp) -> Set
             why: Why::Retry,
         },
     };
-    Settlement { lease: claimed.lease_ref(), verdict, execution: None }
+    Settlement::new(claimed.lease_ref(), verdict, None)
 }
 
 #[async_trait]
@@ -88,7 +88,7 @@ impl Service for Relay {
         let limit = self.process.options.batch;
         let now = alive(&self.process, now).await?;
         let until = add(now, self.process.options.lease_length);
-        let claim = Claim { queue: self.queue.clone(), owner: self.process.id, limit, until };
+        let claim = Claim::new(self.queue.clone(), self.process.id, limit, until);
         let claimed = storage.claim(claim, now).await?;
         let more = claimed.len() == limit;
         if !claimed.is_empty() {

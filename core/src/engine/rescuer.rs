@@ -41,11 +41,8 @@ impl Rescuer {
             now,
         });
         let recorded = terms.recording != Recording::None;
-        let settlement = Settlement {
-            lease: claimed.lease_ref(),
-            verdict: judged.verdict.clone(),
-            execution: recorded.then(|| Arc::new(self.execution(claimed, &judged, now))),
-        };
+        let execution = recorded.then(|| Arc::new(self.execution(claimed, &judged, now)));
+        let settlement = Settlement::new(claimed.lease_ref(), judged.verdict.clone(), execution);
         (settlement, judged)
     }
 
@@ -68,6 +65,7 @@ impl Rescuer {
             ended_at: now,
             ending: judged.ending,
             note: judged.note.clone(),
+            log: None,
         }
     }
 }

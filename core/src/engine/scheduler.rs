@@ -219,6 +219,7 @@ pub(crate) fn occurrence_message(
         trail: Trail::default(),
         occurrence: Some(occurrence),
         terms: Some(job.terms.clone()),
+        ties: None,
     }
 }
 
@@ -247,6 +248,7 @@ fn skipped(process: &Process, job: &Job, skips: &[Skip], now: Timestamp) -> Vec<
                 skip.count, skip.first, skip.nominal
             ))
         }),
+        log: None,
     };
     skips.iter().map(execution).collect()
 }

@@ -81,8 +81,7 @@ impl Settler {
             Receipt::Lease(receipt) => {
                 let LeaseReceipt { claimed, storage } = *receipt;
                 let (lease, verdict) = (claimed.lease_ref(), judged.verdict);
-                let settlement =
-                    Settlement { lease, verdict, execution: recorded.then_some(execution) };
+                let settlement = Settlement::new(lease, verdict, recorded.then_some(execution));
                 self.write_later(Waiting { settlement, storage, context, _entered: entered }).await;
             }
             Receipt::Broker(receipt) => {

@@ -91,12 +91,8 @@ impl Service for QueueWorker {
             return Ok(Turn::WhenWoken);
         }
         let now = alive(&self.process, now).await?;
-        let claim = Claim {
-            queue: self.queue.clone(),
-            owner: self.process.id,
-            limit,
-            until: add(now, self.process.options.lease_length),
-        };
+        let until = add(now, self.process.options.lease_length);
+        let claim = Claim::new(self.queue.clone(), self.process.id, limit, until);
         let claimed = self.process.storage.claim(claim, now).await?;
         let more = claimed.len() == limit;
         self.claimed_last = claimed.len();

@@ -189,7 +189,7 @@ impl Context {
         let recorded = self.parts.recording == Recording::All;
         self.parts.settles.store(true, Ordering::Release);
         let execution = recorded.then(|| Arc::new(execution));
-        Ok(Settlement { lease, verdict: Verdict::Done, execution })
+        Ok(Settlement::new(lease, Verdict::Done, execution))
     }
 
     /// Whether the handler took over settling.
@@ -222,6 +222,7 @@ impl Context {
             ended_at: now,
             ending,
             note,
+            log: None,
         }
     }
 

@@ -44,6 +44,9 @@ pub struct Execution {
     pub ending: Ending,
     /// The error or note, for people.
     pub note: Option<Arc<str>>,
+    /// The lines its handler logged, one under the other.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub log: Option<Arc<str>>,
 }
 
 impl Execution {
@@ -149,6 +152,8 @@ pub enum SkipReason {
     Paused,
     /// An operator skipped this one.
     Operator,
+    /// Too late to be useful.
+    Expired,
 }
 
 impl SkipReason {
@@ -161,6 +166,7 @@ impl SkipReason {
             Self::Overlap => "overlap",
             Self::Paused => "paused",
             Self::Operator => "skipped by an operator",
+            Self::Expired => "too late to be useful",
         }
     }
 }

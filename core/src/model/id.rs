@@ -69,6 +69,11 @@ id!(
     "execution"
 );
 id!(
+    /// Identifies messages that belong together.
+    BatchId,
+    "batch"
+);
+id!(
     /// Identifies one start of one process; never reused, never a host name.
     ProcessId,
     "process"

@@ -8,8 +8,8 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Body, DeadReason, ExecutionId, Headers, Key, Lease, LeaseRef, MessageId, Occurrence, Phase,
-    Priority, Queue, State, Terms, Topic,
+    BatchId, Body, DeadReason, ExecutionId, Headers, Key, Lease, LeaseRef, Limit, MessageId,
+    Occurrence, Phase, Priority, Queue, State, Terms, Ties, Topic, Unique,
 };
 
 /// What was sent. Immutable: retries, snoozes and redrives move the record, never this.
@@ -46,9 +46,32 @@ pub struct Message {
     pub occurrence: Option<Occurrence>,
     /// The terms it carries; without them the handler's apply.
     pub terms: Option<Arc<Terms>>,
+    /// What ties it to other messages; most have none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ties: Option<Arc<Ties>>,
 }
 
 impl Message {
+    /// The limit it shares with others.
+    pub fn limit(&self) -> Option<&Limit> {
+        self.ties.as_ref()?.limit.as_ref()
+    }
+
+    /// The batch it belongs to.
+    pub fn batch(&self) -> Option<BatchId> {
+        self.ties.as_ref()?.batch
+    }
+
+    /// The batch whose end it waits for.
+    pub fn waits_for(&self) -> Option<BatchId> {
+        self.ties.as_ref()?.waits_for
+    }
+
+    /// How long its deduplication key keeps others out.
+    pub fn unique(&self) -> Unique {
+        self.ties.as_ref().map(|ties| ties.unique).unwrap_or_default()
+    }
+
     /// How far ahead it was planned; never negative.
     pub fn original_delay(&self) -> Duration {
         Duration::try_from(self.due_at.duration_since(self.created_at)).unwrap_or(Duration::ZERO)
@@ -131,6 +154,25 @@ pub struct MessageRecord {
     pub dead: Option<DeadReason>,
     /// When it reached a final state.
     pub ended_at: Option<Timestamp>,
+    /// How far its handler said it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub progress: Option<Progress>,
+    /// Where its handler wants to go on after a failure or a crash.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub checkpoint: Option<Body>,
+}
+
+/// How far a handler is.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Progress {
+    /// In hundredths, when it knows.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub percent: Option<u8>,
+    /// In words.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub note: Option<Arc<str>>,
+    /// When it said so.
+    pub at: Timestamp,
 }
 
 impl MessageRecord {
@@ -148,6 +190,8 @@ impl MessageRecord {
             error: None,
             dead: None,
             ended_at: None,
+            progress: None,
+            checkpoint: None,
         }
     }
 
@@ -215,6 +259,7 @@ mod tests {
             trail: Trail::default(),
             occurrence: None,
             terms: None,
+            ties: None,
         }))
     }
 

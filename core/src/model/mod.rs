@@ -13,16 +13,20 @@ mod name;
 mod occurrence;
 mod state;
 mod terms;
+mod ties;
 
 pub use body::{Body, PAYLOAD_MAX_DEFAULT};
 pub use execution::{Ending, Execution, SkipReason};
 pub use headers::{HEADER_VALUE_MAX, HEADERS_MAX, Headers};
 pub(crate) use id::mix;
-pub use id::{ExecutionId, IdSource, Ids, MessageId, ProcessId};
+pub use id::{BatchId, ExecutionId, IdSource, Ids, MessageId, ProcessId};
 pub use job::{Job, JobPhase, JobRecord, Origin, Overrides, Pause, Retirement, Steer};
 pub use lease::{Lease, LeaseRef};
-pub use message::{Message, MessageRecord, Source, Trail};
+pub use message::{Message, MessageRecord, Progress, Source, Trail};
 pub use name::{JobName, Key, NAME_LENGTH_MAX, Priority, Queue, Topic, TransportName};
 pub use occurrence::{MisfireFacts, Occurrence};
 pub use state::{DeadReason, Phase, State, StateChange, TRANSITIONS, render_states};
 pub use terms::{OnTimeout, Recording, Rescue, Terms};
+pub use ties::{
+    CHAIN_DEPTH_MAX, CHAIN_LENGTH_MAX, Limit, Link, LinkOn, Parent, Rate, Ties, Unique,
+};

@@ -5,6 +5,7 @@ mod hold;
 mod misfire;
 mod overlap;
 mod plan;
+mod rate;
 mod reconcile;
 mod rescue;
 mod retry;
@@ -19,6 +20,7 @@ pub use misfire::{
 };
 pub use overlap::{Admission, Overlap, admit};
 pub use plan::{COUNT_MAX, OCCURRENCES_PER_PLAN, Plan, Planned, SKIPS_LISTED_MAX, Skip, plan};
+pub use rate::{Permitted, permit};
 pub use reconcile::{
     Declaration, DeclaredSet, Reconciled, configured_schedule, effective, overridden, reconcile,
     resumed, retire_vanished,

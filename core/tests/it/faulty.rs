@@ -10,12 +10,14 @@ use async_trait::async_trait;
 use punctual::inspect::{Bucket, Counts, ExecutionFilter, JobFilter, MessageFilter, Page, Paged};
 use punctual::jiff::Timestamp;
 use punctual::model::{
-    Execution, ExecutionId, JobName, JobRecord, LeaseRef, MessageId, MessageRecord, ProcessId,
-    Steer,
+    BatchId, Execution, ExecutionId, JobName, JobRecord, LeaseRef, MessageId, MessageRecord,
+    ProcessId, State, Steer,
 };
+use punctual::policy::Permitted;
 use punctual::storage::{
     BrokerRecord, Claim, Claimed, Command, Commanded, Declared, DueJob, Enqueued, Entry, Extended,
-    Fired, Firing, Line, Prune, Pruned, Reclaim, Settled, Settlement, Steered, Wakeup,
+    Fired, Firing, Keep, Line, Permit, Prune, Pruned, Reclaim, Settled, Settlement, Steered,
+    Wakeup,
 };
 use punctual::{Error, Inspect, MemoryStorage, Result, Storage};
 
@@ -100,6 +102,18 @@ impl Storage for Faulty {
 
     async fn settle(&self, settlements: Vec<Settlement>, now: Timestamp) -> Result<Vec<Settled>> {
         self.enter("settle")?.settle(settlements, now).await
+    }
+
+    async fn keep(&self, keeps: Vec<Keep>, now: Timestamp) -> Result<Vec<Extended>> {
+        self.enter("keep")?.keep(keeps, now).await
+    }
+
+    async fn permit(&self, permit: Permit, now: Timestamp) -> Result<Permitted> {
+        self.enter("permit")?.permit(permit, now).await
+    }
+
+    async fn remove_job(&self, job: &JobName, seen: u64, now: Timestamp) -> Result<Steered> {
+        self.enter("remove_job")?.remove_job(job, seen, now).await
     }
 
     async fn record(&self, records: Vec<BrokerRecord>, now: Timestamp) -> Result<()> {
@@ -194,6 +208,10 @@ impl Inspect for Faulty {
         page: Page<ExecutionId>,
     ) -> Result<Paged<Execution, ExecutionId>> {
         self.enter("executions")?.executions(filter, page).await
+    }
+
+    async fn batch(&self, batch: BatchId) -> Result<BTreeMap<State, u64>> {
+        self.enter("batch")?.batch(batch).await
     }
 
     async fn jobs(&self, filter: JobFilter) -> Result<Vec<JobRecord>> {

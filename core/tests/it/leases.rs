@@ -310,12 +310,12 @@ async fn a_claim_that_never_started_costs_no_attempt() {
     })
     .await;
     let sent = bench.punctual.publisher().publish("work", &()).await.unwrap();
-    let claim = punctual::storage::Claim {
-        queue: punctual::model::Queue::default(),
-        owner: punctual::model::ProcessId::from_uuid(punctual::uuid::Uuid::from_u128(7)),
-        limit: 1,
-        until: clock.now() + punctual::jiff::SignedDuration::from_secs(60),
-    };
+    let claim = punctual::storage::Claim::new(
+        punctual::model::Queue::default(),
+        punctual::model::ProcessId::from_uuid(punctual::uuid::Uuid::from_u128(7)),
+        1,
+        clock.now() + punctual::jiff::SignedDuration::from_secs(60),
+    );
     let claimed = punctual::Storage::claim(&*storage, claim, clock.now()).await.unwrap();
     assert_eq!(claimed.len(), 1);
     let done = telling::<()>(&log, |(), context| format!("attempt {}", context.attempt()));

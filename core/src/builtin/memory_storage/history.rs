@@ -12,7 +12,7 @@ use super::by_end::{ByEnd, Ended, Place};
 use crate::clock;
 use crate::error::{Error, Result};
 use crate::inspect::{Bucket, ExecutionFilter, Page, Paged};
-use crate::model::{Execution, ExecutionId, MessageId};
+use crate::model::{Execution, ExecutionId, JobName, MessageId};
 
 /// The executions that are kept.
 pub(super) struct History {
@@ -55,6 +55,11 @@ impl History {
     /// Forgets every attempt of a message.
     pub(super) fn forget(&mut self, message: MessageId) {
         self.executions.retain(|execution| execution.message != Some(message));
+    }
+
+    /// Forgets everything of a job.
+    pub(super) fn forget_job(&mut self, job: &JobName) {
+        self.executions.retain(|execution| execution.job.as_ref() != Some(job));
     }
 
     /// Newest id first. Keeps only as many as the page has while it walks.

@@ -10,8 +10,8 @@ use super::by_end::{ByEnd, Ended, Place, first_at};
 use super::lane::{Lane, LaneId};
 use super::leases::Leases;
 use super::records::{Slot, Stored};
-use super::turns::Turns;
-use crate::model::{JobName, Queue, State};
+use super::turns::{Gate, Turns};
+use crate::model::{Priority, Queue, State};
 use crate::storage::{Bell, Wakeup};
 
 /// The sorted sets.
@@ -82,7 +82,7 @@ impl Index {
         match stored.record.state {
             State::Pending => {
                 lane.remove(stored);
-                self.turns.leave(&stored.record.message, stored.slot);
+                self.turns.leave(stored);
             }
             State::Running => {
                 self.leases.remove(stored);
@@ -96,23 +96,28 @@ impl Index {
     }
 
     /// Takes the next due message out of a lane; the caller gives it a lease and enters it again.
-    pub(super) fn pop_due(&mut self, lane: LaneId, now: Timestamp) -> Option<Slot> {
+    pub(super) fn pop_due(
+        &mut self,
+        lane: LaneId,
+        first: Option<Priority>,
+        now: Timestamp,
+    ) -> Option<Slot> {
         let lane = &mut self.lanes[lane];
-        let slot = lane.pop_due(now)?;
+        let slot = lane.pop_due(first, now)?;
         lane.count_down(State::Pending);
         Some(slot)
     }
 
     /// A pending message that was taken out of its lane has to wait for its turn.
-    pub(super) fn set_aside(&mut self, stored: &Stored, job: &JobName) {
+    pub(super) fn set_aside(&mut self, stored: &Stored, gate: Gate) {
         self.lanes[stored.lane].count_up(State::Pending);
-        self.turns.wait(job, stored.slot);
+        self.turns.wait(gate, stored);
     }
 
     /// A pending message has to wait for its turn before anybody has tried to claim it.
-    pub(super) fn set_aside_unclaimed(&mut self, stored: &Stored, job: &JobName) {
+    pub(super) fn set_aside_unclaimed(&mut self, stored: &Stored, gate: Gate) {
         self.lanes[stored.lane].remove(stored);
-        self.turns.wait(job, stored.slot);
+        self.turns.wait(gate, stored);
     }
 
     /// A pending message that waited for its turn is back in its lane.

@@ -77,6 +77,23 @@ impl Jobs {
         Ok(Steered::Applied(Box::new(record)))
     }
 
+    /// Takes a job out if its version is the one seen.
+    pub(super) fn remove(&mut self, name: &JobName, seen: u64) -> Steered {
+        match self.records.get(name).map(|known| known.version) {
+            None => Steered::Unknown,
+            Some(version) if version != seen => Steered::Raced,
+            Some(_) => match self.records.remove(name) {
+                None => Steered::Unknown,
+                Some(record) => {
+                    if let Some(due_at) = record.due_at() {
+                        self.due.remove(&(due_at, name.clone()));
+                    }
+                    Steered::Applied(Box::new(record))
+                }
+            },
+        }
+    }
+
     /// Stores a record in place of the one of that name; rings when it is due before all others.
     fn put(&mut self, name: JobName, record: JobRecord) {
         let first = self.next_due();
@@ -148,6 +165,17 @@ impl Memory {
         Ok(fired)
     }
 
+    pub(super) fn remove_job(&mut self, name: &JobName, seen: u64) -> Steered {
+        let removed = self.jobs.remove(name, seen);
+        if matches!(removed, Steered::Applied(_)) {
+            for id in self.records.of_job(name) {
+                self.remove(id);
+            }
+            self.history.forget_job(name);
+        }
+        removed
+    }
+
     fn fire_one(&mut self, firing: Firing, now: Timestamp) -> Fired {
         let known = self.jobs.records.get(&firing.job);
         if known.is_none_or(|known| known.version != firing.seen) {
@@ -164,7 +192,7 @@ impl Memory {
         }
         for message in firing.messages {
             // An occurrence that is alive already, after its job was moved back, is not doubled.
-            if self.duplicate_of(&message).is_none() {
+            if self.duplicate_of(&message, now).is_none() {
                 self.insert(message);
             }
         }

@@ -11,7 +11,7 @@ use jiff::Timestamp;
 
 use super::by_end::Place;
 use super::records::{Slot, Stored};
-use crate::model::{Queue, State};
+use crate::model::{Priority, Queue, State};
 use crate::storage::{Bell, Wakeup};
 
 /// The place of a lane in the list of lanes. Lanes are never removed.
@@ -45,12 +45,17 @@ impl Lane {
         self.pending[level(stored)].remove(&place(stored));
     }
 
-    /// Takes the next message that is due: highest priority, then earliest, then smallest id.
-    pub(super) fn pop_due(&mut self, now: Timestamp) -> Option<Slot> {
-        self.pending.iter_mut().rev().find_map(|set| {
-            let first = set.first_entry().filter(|first| first.key().0 <= now);
-            first.map(OccupiedEntry::remove)
-        })
+    /// Takes the next message that is due: the priority that goes first this time, then the highest;
+    /// in it the earliest, then the smallest id.
+    pub(super) fn pop_due(&mut self, first: Option<Priority>, now: Timestamp) -> Option<Slot> {
+        let favoured = first.map(|priority| usize::from(priority.level()));
+        let taken = favoured.and_then(|level| pop(self.pending.get_mut(level)?, now));
+        taken.or_else(|| self.pending.iter_mut().rev().find_map(|set| pop(set, now)))
+    }
+
+    /// How many are running, whoever runs them.
+    pub(super) fn running(&self) -> usize {
+        usize::try_from(self.counts[State::Running as usize]).unwrap_or(usize::MAX)
     }
 
     /// When the earliest pending message is due.
@@ -83,6 +88,12 @@ impl Lane {
     pub(super) fn bell(&self) -> &Bell {
         &self.bell
     }
+}
+
+/// Takes the first of a set, if it is due.
+fn pop(set: &mut BTreeMap<Place, Slot>, now: Timestamp) -> Option<Slot> {
+    let first = set.first_entry().filter(|first| first.key().0 <= now);
+    first.map(OccupiedEntry::remove)
 }
 
 fn place(stored: &Stored) -> Place {

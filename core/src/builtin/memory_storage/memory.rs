@@ -10,7 +10,9 @@ use super::inbox::Notes;
 use super::index::Index;
 use super::jobs::Jobs;
 use super::names::Names;
+use super::rates::Rates;
 use super::records::{Records, Slot, Stored};
+use super::turns::Gate;
 use crate::error::{Error, Result};
 use crate::inbox::Admitted;
 use crate::model::{Execution, Message, MessageId, MessageRecord, State, StateChange};
@@ -24,6 +26,7 @@ pub(super) struct Memory {
     pub(super) history: History,
     pub(super) jobs: Jobs,
     pub(super) notes: Notes,
+    pub(super) rates: Rates,
     pub(super) last_token: u64,
     removed: Removed,
     history_max: usize,
@@ -48,6 +51,7 @@ impl Memory {
             history: History::new(history_max),
             jobs: Jobs::new(),
             notes: Notes::default(),
+            rates: Rates::default(),
             last_token: 0,
             removed: Removed::default(),
             history_max,
@@ -175,8 +179,9 @@ impl Memory {
 
     /// Puts what may have its turn now back into its lane. The last move of every step.
     pub(super) fn offer_turns(&mut self) {
+        self.end_batches();
         for job in self.jobs.take_resumed() {
-            self.index.turns.release(&job);
+            self.index.turns.release(&Gate::Job(job));
         }
         for slot in self.index.turns.take_ready() {
             if let Some(stored) =

@@ -1,13 +1,14 @@
 //! Reading messages for people: pages, one message, counts. Nothing here changes anything.
 
 use std::cmp::Reverse;
+use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 
 use super::lane::Lane;
 use super::memory::Memory;
 use crate::inspect::{Counts, MessageFilter, Page, Paged};
-use crate::model::{MessageId, MessageRecord, State};
+use crate::model::{BatchId, MessageId, MessageRecord, State};
 
 impl Memory {
     pub(super) fn message(&self, id: MessageId) -> Option<MessageRecord> {
@@ -31,6 +32,14 @@ impl Memory {
         } else {
             paged(self.records.below(page.after), filter, page)
         }
+    }
+
+    pub(super) fn batch(&self, batch: BatchId) -> BTreeMap<State, u64> {
+        let members = self.records.below(None).filter(|one| one.message.batch() == Some(batch));
+        members.fold(BTreeMap::new(), |mut counts, record| {
+            *counts.entry(record.state).or_default() += 1;
+            counts
+        })
     }
 
     pub(super) fn counts(&self, now: Timestamp) -> Counts {
@@ -62,7 +71,7 @@ fn paged<'a>(
 }
 
 fn matches(filter: &MessageFilter, record: &MessageRecord) -> bool {
-    let MessageFilter { states, queue, topic, key, job } = filter;
+    let MessageFilter { states, queue, topic, key, job, batch } = filter;
     let message = &record.message;
     let of_job = message.occurrence.as_ref().map(|occurrence| &occurrence.job);
     is_wanted(states, record.state)
@@ -70,6 +79,7 @@ fn matches(filter: &MessageFilter, record: &MessageRecord) -> bool {
         && topic.as_ref().is_none_or(|topic| message.topic == *topic)
         && key.as_ref().is_none_or(|key| message.key.as_ref() == Some(key))
         && job.as_ref().is_none_or(|job| of_job == Some(job))
+        && batch.is_none_or(|batch| message.batch() == Some(batch))
 }
 
 fn is_wanted(states: &[State], state: State) -> bool {

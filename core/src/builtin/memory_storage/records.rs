@@ -7,7 +7,7 @@ use std::collections::btree_map::Entry;
 use std::ops::Bound;
 
 use super::lane::LaneId;
-use crate::model::{MessageId, MessageRecord};
+use crate::model::{JobName, MessageId, MessageRecord, State};
 
 /// The place of a record. Used again once the record is gone.
 pub(super) type Slot = usize;
@@ -81,6 +81,15 @@ impl Records {
 
     pub(super) fn len(&self) -> usize {
         self.by_id.len()
+    }
+
+    /// The messages of a job that are not running.
+    pub(super) fn of_job(&self, job: &JobName) -> Vec<MessageId> {
+        let records = self.below(None).filter(|record| {
+            let of = record.message.occurrence.as_ref().map(|occurrence| &occurrence.job);
+            of == Some(job) && record.state != State::Running
+        });
+        records.map(|record| record.message.id).collect()
     }
 
     /// The records with an id below one, newest id first.

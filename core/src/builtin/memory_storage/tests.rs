@@ -65,6 +65,7 @@ impl Life {
             trail: Trail::default(),
             occurrence: (self.below(2) == 0).then_some(occurrence),
             terms: None,
+            ties: None,
         }
     }
 
@@ -79,12 +80,12 @@ impl Life {
                 let replace = self.below(3) == 0;
                 let entry = Entry { message: Arc::new(self.message()), replace };
                 // A full memory refuses, which is an answer like any other here.
-                let _ = self.memory.enqueue(vec![entry]);
+                let _ = self.memory.enqueue(vec![entry], self.now);
             }
             3 => {
                 let queue = Queue::new(format!("queue {}", self.below(3))).unwrap();
                 let (owner, until) = (self.process(), self.instant());
-                let claim = Claim { queue, owner, limit: 3, until };
+                let claim = Claim::new(queue, owner, 3, until);
                 let claimed = self.memory.claim(&claim, self.now);
                 assert!(claimed.iter().all(|one| one.due_at <= self.now));
                 self.hands.extend(claimed);
@@ -135,7 +136,7 @@ impl Life {
                 why: Why::Retry,
             },
         };
-        let settlement = Settlement { lease: claimed.lease_ref(), verdict, execution: None };
+        let settlement = Settlement::new(claimed.lease_ref(), verdict, None);
         self.memory.settle(vec![settlement], self.now);
     }
 

@@ -7,27 +7,36 @@ use jiff::Timestamp;
 use super::jobs::Jobs;
 use super::memory::Memory;
 use super::records::Stored;
-use super::turns::Turns;
+use super::turns::{Gate, Turns};
 use crate::error::Result;
 use crate::model::{
-    JobName, Lease, LeaseRef, Message, MessageId, MessageRecord, Queue, Source, State, StateChange,
+    Lease, LeaseRef, Message, MessageId, MessageRecord, Queue, Source, State, StateChange, Unique,
 };
 use crate::policy::Verdict;
 use crate::storage::{
-    BrokerRecord, Claim, Claimed, Enqueued, Entry, Extended, Settled, Settlement,
+    BrokerRecord, Claim, Claimed, END_OF_TIME, Enqueued, Entry, Extended, Keep, Settled, Settlement,
 };
 
 impl Memory {
-    pub(super) fn enqueue(&mut self, entries: Vec<Entry>) -> Result<Vec<Enqueued>> {
+    pub(super) fn enqueue(&mut self, entries: Vec<Entry>, now: Timestamp) -> Result<Vec<Enqueued>> {
         if !self.has_room(entries.len()) {
-            let new = entries.iter().filter(|entry| self.duplicate_of(&entry.message).is_none());
+            let new = entries.iter().filter(|one| self.duplicate_of(&one.message, now).is_none());
             self.check_room(new.count())?;
         }
-        Ok(entries.into_iter().map(|entry| self.enqueue_one(entry)).collect())
+        let waiting: Vec<MessageId> = entries
+            .iter()
+            .filter(|entry| entry.message.waits_for().is_some())
+            .map(|entry| entry.message.id)
+            .collect();
+        let answers = entries.into_iter().map(|entry| self.enqueue_one(entry, now)).collect();
+        for id in waiting {
+            self.wait_for_batch(id);
+        }
+        Ok(answers)
     }
 
-    fn enqueue_one(&mut self, entry: Entry) -> Enqueued {
-        let answer = match self.duplicate_of(&entry.message) {
+    fn enqueue_one(&mut self, entry: Entry, now: Timestamp) -> Enqueued {
+        let answer = match self.duplicate_of(&entry.message, now) {
             None => Enqueued::Stored,
             Some(twin) if entry.replace && self.is_replaceable(twin, entry.message.id) => {
                 self.remove(twin);
@@ -35,18 +44,46 @@ impl Memory {
             }
             Some(twin) => return Enqueued::Duplicate(twin),
         };
+        self.names.hold(&entry.message, now);
         self.insert(entry.message);
         answer
     }
 
-    /// The message that makes this one a duplicate: itself, or an alive one with its key. A done or
-    /// cancelled one that went and came back differently does not.
-    pub(super) fn duplicate_of(&self, message: &Message) -> Option<MessageId> {
+    /// Puts a message that has to wait for a batch at the end of time.
+    fn wait_for_batch(&mut self, id: MessageId) {
+        let Some(stored) = self.records.get_mut(id) else { return };
+        if stored.record.state != State::Pending || !self.names.has_to_wait(&stored.record.message)
+        {
+            return;
+        }
+        self.index.leave(stored);
+        stored.record.due_at = END_OF_TIME;
+        self.index.enter(stored);
+    }
+
+    /// Those that waited for a batch are due as they were planned.
+    pub(super) fn end_batches(&mut self) {
+        for id in self.names.take_freed() {
+            let Some(stored) = self.records.get_mut(id) else { continue };
+            if stored.record.state == State::Pending && stored.record.due_at == END_OF_TIME {
+                self.index.leave(stored);
+                stored.record.due_at = stored.record.message.due_at;
+                self.index.enter(stored);
+            }
+        }
+    }
+
+    /// The message that makes this one a duplicate: itself, an alive one with its key, or one whose key
+    /// keeps others out for a time. A done or cancelled one that went and came back differently does not.
+    pub(super) fn duplicate_of(&self, message: &Message, now: Timestamp) -> Option<MessageId> {
         let itself = self.records.get(message.id).filter(|stored| {
             let finished = matches!(stored.record.state, State::Done | State::Cancelled);
             !finished || !message.may_return() || stored.record.message.is_same_sending(message)
         });
-        itself.map(|_| message.id).or_else(|| self.names.twin(message))
+        let itself = itself.map(|_| message.id);
+        itself
+            .or_else(|| self.names.twin(message))
+            .or_else(|| self.names.holder(message, now).filter(|holder| *holder != message.id))
     }
 
     fn is_replaceable(&self, twin: MessageId, by: MessageId) -> bool {
@@ -58,21 +95,27 @@ impl Memory {
         let Some(lane) = self.index.find_lane(&claim.queue) else {
             return Vec::new();
         };
+        let running = self.index.lanes()[lane].running();
+        let room = claim.running_max.map_or(usize::MAX, |most| most.saturating_sub(running));
+        let limit = claim.limit.min(room);
         let mut claimed = Vec::new();
-        while claimed.len() < claim.limit {
-            let Some(slot) = self.index.pop_due(lane, now) else {
+        while claimed.len() < limit {
+            let Some(slot) = self.index.pop_due(lane, claim.first, now) else {
                 break;
             };
             let Some(stored) = self.records.at_mut(slot) else {
                 continue;
             };
-            if let Some(job) = waits_for(&stored.record.message, &self.index.turns, &self.jobs) {
-                self.index.set_aside(stored, job);
+            if let Some(gate) = waits_for(&stored.record.message, &self.index.turns, &self.jobs) {
+                self.index.set_aside(stored, gate);
                 continue;
             }
             let Some(state) = stored.record.state.after(StateChange::Claim) else {
                 continue;
             };
+            if stored.record.message.unique() == Unique::WhilePending {
+                self.names.free(&stored.record.message);
+            }
             self.last_token += 1;
             stored.record.state = state;
             stored.record.attempt = stored.record.attempt.saturating_add(1);
@@ -90,7 +133,7 @@ impl Memory {
             let (due_at, slot) = self.index.first(queue)?;
             let stored = self.records.at(slot)?;
             match waits_for(&stored.record.message, &self.index.turns, &self.jobs) {
-                Some(job) => self.index.set_aside_unclaimed(stored, job),
+                Some(gate) => self.index.set_aside_unclaimed(stored, gate),
                 None => return Some(due_at),
             }
         }
@@ -123,7 +166,7 @@ impl Memory {
     }
 
     fn settle_one(&mut self, settlement: Settlement, now: Timestamp) -> Settled {
-        let Settlement { lease, verdict, execution } = settlement;
+        let Settlement { lease, verdict, execution, then } = settlement;
         let Some(stored) = self.records.get_mut(lease.message) else {
             return Settled::Lost;
         };
@@ -148,7 +191,25 @@ impl Memory {
         if let Some(execution) = execution {
             self.history.append(execution);
         }
+        for message in then {
+            self.enqueue_one(Entry { message, replace: false }, now);
+        }
         Settled::Applied
+    }
+
+    pub(super) fn keep(&mut self, keeps: Vec<Keep>) -> Vec<Extended> {
+        keeps.into_iter().map(|keep| self.keep_one(keep)).collect()
+    }
+
+    fn keep_one(&mut self, keep: Keep) -> Extended {
+        let stored = self.records.get_mut(keep.lease.message);
+        let Some(stored) = stored.filter(|stored| is_current(stored, keep.lease)) else {
+            return Extended::Lost;
+        };
+        let record = &mut stored.record;
+        record.progress = keep.progress.or(record.progress.take());
+        record.checkpoint = keep.checkpoint.or(record.checkpoint.take());
+        if record.cancel_requested { Extended::CancelRequested } else { Extended::Held }
     }
 
     pub(super) fn record(&mut self, records: Vec<BrokerRecord>, now: Timestamp) -> Result<()> {
@@ -196,12 +257,18 @@ impl Memory {
     }
 }
 
-/// The job a due message has to wait for, if it has to.
-fn waits_for<'a>(message: &'a Message, turns: &Turns, jobs: &Jobs) -> Option<&'a JobName> {
-    let job = &message.occurrence.as_ref()?.job;
-    let waits = (message.exclusive && turns.is_taken(job))
-        || (message.source == Source::Scheduled && jobs.is_paused(job));
-    waits.then_some(job)
+/// What a due message has to wait for, if it has to.
+fn waits_for(message: &Message, turns: &Turns, jobs: &Jobs) -> Option<Gate> {
+    let job = message.occurrence.as_ref().map(|occurrence| &occurrence.job).filter(|job| {
+        (message.exclusive && turns.is_taken(job))
+            || (message.source == Source::Scheduled && jobs.is_paused(job))
+    });
+    if let Some(job) = job {
+        return Some(Gate::Job(job.clone()));
+    }
+    let limit = message.limit()?;
+    let gate = Gate::Limit(limit.name.clone());
+    limit.running_max.is_some_and(|most| turns.running(&gate) >= most).then_some(gate)
 }
 
 /// The fence: running, and under this very token.
@@ -220,6 +287,7 @@ pub(super) fn lease_to(record: &mut MessageRecord, lease: Lease) -> Claimed {
         crashes: record.crashes,
         snoozes: record.snoozes,
         cancel_requested: record.cancel_requested,
+        checkpoint: record.checkpoint.clone(),
     }
 }
 

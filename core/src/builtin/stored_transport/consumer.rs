@@ -56,12 +56,8 @@ impl StoredConsumer {
     async fn claim(&mut self, limit: usize) -> Result<()> {
         if self.claiming.is_none() {
             let now = self.shared.clock.now();
-            let claim = Claim {
-                queue: self.queue.clone(),
-                owner: self.shared.owner,
-                limit,
-                until: clock::add(now, self.shared.lease_length),
-            };
+            let until = clock::add(now, self.shared.lease_length);
+            let claim = Claim::new(self.queue.clone(), self.shared.owner, limit, until);
             let storage = Arc::clone(&self.shared.storage);
             self.claiming = Some(Box::pin(async move { storage.claim(claim, now).await }));
         }
@@ -147,5 +143,5 @@ fn release(claimed: &Claimed) -> Settlement {
         error: None,
         why: Why::Release,
     };
-    Settlement { lease: claimed.lease_ref(), verdict, execution: None }
+    Settlement::new(claimed.lease_ref(), verdict, None)
 }

@@ -33,6 +33,7 @@ pub(in crate::policy) fn message() -> Message {
         trail: Trail::default(),
         occurrence: None,
         terms: None,
+        ties: None,
     }
 }
 

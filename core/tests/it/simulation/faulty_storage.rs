@@ -10,9 +10,11 @@ use std::time::Duration;
 use async_trait::async_trait;
 use punctual::jiff::Timestamp;
 use punctual::model::{JobName, JobRecord, LeaseRef, MessageId, MessageRecord, ProcessId, Steer};
+use punctual::policy::Permitted;
 use punctual::storage::{
     BrokerRecord, Claim, Claimed, Command, Commanded, Declared, DueJob, Enqueued, Entry, Extended,
-    Fired, Firing, Line, Prune, Pruned, Reclaim, Settled, Settlement, Steered, Wakeup,
+    Fired, Firing, Keep, Line, Permit, Prune, Pruned, Reclaim, Settled, Settlement, Steered,
+    Wakeup,
 };
 use punctual::{Error, Inspect, MemoryStorage, Result, Storage};
 
@@ -269,6 +271,27 @@ impl Storage for FaultyStorage {
         }
         self.back("fire").await?;
         Ok(answers)
+    }
+
+    async fn keep(&self, keeps: Vec<Keep>, now: Timestamp) -> Result<Vec<Extended>> {
+        self.there("keep").await?;
+        let answers = self.inner.keep(keeps, now).await?;
+        self.back("keep").await?;
+        Ok(answers)
+    }
+
+    async fn permit(&self, permit: Permit, now: Timestamp) -> Result<Permitted> {
+        self.there("permit").await?;
+        let permitted = self.inner.permit(permit, now).await?;
+        self.back("permit").await?;
+        Ok(permitted)
+    }
+
+    async fn remove_job(&self, job: &JobName, seen: u64, now: Timestamp) -> Result<Steered> {
+        self.there("remove_job").await?;
+        let removed = self.inner.remove_job(job, seen, now).await?;
+        self.back("remove_job").await?;
+        Ok(removed)
     }
 
     async fn steer(

@@ -72,6 +72,7 @@ impl Fixture {
             trail: Trail::default(),
             occurrence: None,
             terms: None,
+            ties: None,
         }
     }
 
@@ -89,7 +90,7 @@ impl Fixture {
     }
 
     pub(super) async fn settle(&self, claimed: &Claimed, verdict: Verdict) -> Settled {
-        let settlement = Settlement { lease: claimed.lease_ref(), verdict, execution: None };
+        let settlement = Settlement::new(claimed.lease_ref(), verdict, None);
         let now = self.clock.now();
         self.transport.storage().settle(vec![settlement], now).await.unwrap()[0]
     }

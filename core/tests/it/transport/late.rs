@@ -6,9 +6,11 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use punctual::jiff::Timestamp;
 use punctual::model::{JobName, JobRecord, LeaseRef, MessageRecord, ProcessId, Steer};
+use punctual::policy::Permitted;
 use punctual::storage::{
     BrokerRecord, Claim, Claimed, Command, Commanded, Declared, DueJob, Enqueued, Entry, Extended,
-    Fired, Firing, Line, Prune, Pruned, Reclaim, Settled, Settlement, Steered, Wakeup,
+    Fired, Firing, Keep, Line, Permit, Prune, Pruned, Reclaim, Settled, Settlement, Steered,
+    Wakeup,
 };
 use punctual::{MemoryStorage, Result, Storage};
 
@@ -37,6 +39,18 @@ impl Storage for Late {
 
     async fn settle(&self, settlements: Vec<Settlement>, now: Timestamp) -> Result<Vec<Settled>> {
         self.0.settle(settlements, now).await
+    }
+
+    async fn keep(&self, keeps: Vec<Keep>, now: Timestamp) -> Result<Vec<Extended>> {
+        self.0.keep(keeps, now).await
+    }
+
+    async fn permit(&self, permit: Permit, now: Timestamp) -> Result<Permitted> {
+        self.0.permit(permit, now).await
+    }
+
+    async fn remove_job(&self, job: &JobName, seen: u64, now: Timestamp) -> Result<Steered> {
+        self.0.remove_job(job, seen, now).await
     }
 
     async fn record(&self, records: Vec<BrokerRecord>, now: Timestamp) -> Result<()> {

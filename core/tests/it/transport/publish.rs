@@ -88,7 +88,7 @@ async fn a_message_its_relay_still_holds_in_the_same_storage_is_not_lost() {
     let storage = f.transport.storage();
     storage.enqueue(vec![Entry::from(message)], at(0)).await.unwrap();
     let owner = ProcessId::from_uuid(f.ids.next(at(0)));
-    let claim = Claim { queue, owner, limit: 1, until: at(60) };
+    let claim = Claim::new(queue, owner, 1, at(60));
     let relayed = storage.claim(claim, at(0)).await.unwrap().remove(0);
     f.publish((*relayed.message).clone(), Duration::ZERO).await;
     f.publish((*relayed.message).clone(), Duration::ZERO).await;

@@ -1,11 +1,14 @@
 //! Reading through the same network.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use async_trait::async_trait;
 use punctual::inspect::{Bucket, Counts, ExecutionFilter, JobFilter, MessageFilter, Page, Paged};
 use punctual::jiff::Timestamp;
-use punctual::model::{Execution, ExecutionId, JobName, JobRecord, MessageId, MessageRecord};
+use punctual::model::{
+    BatchId, Execution, ExecutionId, JobName, JobRecord, MessageId, MessageRecord, State,
+};
 use punctual::{Inspect, Result};
 
 use super::FaultyStorage;
@@ -59,6 +62,13 @@ impl Inspect for FaultyStorage {
         self.there("counts").await?;
         let counts = self.inner.counts(now).await?;
         self.back("counts").await?;
+        Ok(counts)
+    }
+
+    async fn batch(&self, batch: BatchId) -> Result<BTreeMap<State, u64>> {
+        self.there("batch").await?;
+        let counts = self.inner.batch(batch).await?;
+        self.back("batch").await?;
         Ok(counts)
     }
 
