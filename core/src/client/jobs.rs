@@ -9,11 +9,13 @@ use jiff::Timestamp;
 use serde::Serialize;
 
 use super::publish::{Draft, Due};
+use super::ties::about;
 use super::{Publish, Published, Publisher};
 use crate::engine::Process;
 use crate::error::{Error, Result};
 use crate::model::{
-    Body, Job, JobName, Key, Occurrence, OnTimeout, Priority, Queue, Source, Terms, Topic,
+    Body, Job, JobName, Key, Limit, Occurrence, OnTimeout, Priority, Queue, Rate, Source, Terms,
+    Topic,
 };
 use crate::outbox::Outbox;
 use crate::policy::{Misfire, Overlap, Retry};
@@ -153,6 +155,32 @@ impl JobBuilder {
         })
     }
 
+    /// No more than so many of its runs at once, on all processes together. Matters where its overlap
+    /// policy lets several runs live side by side.
+    pub fn concurrency(self, running_max: u32) -> Self {
+        self.limited(|limit| limit.running_max = Some(running_max))
+    }
+
+    /// No more than so many of its runs start in a span of time, on all processes together.
+    pub fn rate(self, count: u32, per: Duration) -> Self {
+        self.limited(|limit| limit.rate = Some(Rate { count, per }))
+    }
+
+    fn limited(self, change: impl FnOnce(&mut Limit)) -> Self {
+        self.set(|job| {
+            let name = Key::composed(format!("job {}", job.name));
+            let limit = job.limit.get_or_insert(Limit { name, running_max: None, rate: None });
+            change(limit);
+            limit.check()
+        })
+    }
+
+    /// Not begun any more when it is later than this after its time: then it is skipped.
+    pub fn expires_after(mut self, late: Duration) -> Self {
+        self.terms.expires_after = Some(late);
+        self
+    }
+
     /// What its handler receives instead of the occurrence.
     pub fn payload<T: Serialize + ?Sized>(self, payload: &T) -> Self {
         self.set(|job| {
@@ -286,10 +314,7 @@ impl Once {
     pub fn key(self, key: impl AsRef<str>) -> Self {
         let publish = self.publish.key(key);
         Self { publish }.edit(|draft| {
-            // With its length, because a name may hold whatever separates it from the key.
-            let (topic, length) = (&draft.topic, draft.topic.as_str().len());
-            draft.dedupe =
-                draft.key.as_ref().map(|key| Key::composed(format!("{length}:{topic}/{key}")));
+            draft.dedupe = draft.key.as_ref().map(|key| about(&draft.topic, key));
         })
     }
 

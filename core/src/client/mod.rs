@@ -1,11 +1,14 @@
 //! What applications call: publish messages, declare and trigger jobs, look and steer.
 
 mod admin;
+mod batch;
 mod jobs;
 mod publish;
 mod publisher;
+mod ties;
 
 pub use admin::{Admin, PauseRequest, Triggered};
+pub use batch::{BATCH_MEMBERS_MAX, Batch, Batched};
 pub use jobs::{JobBuilder, Jobs, Once};
 pub use publish::{Publish, Published};
 pub use publisher::Publisher;

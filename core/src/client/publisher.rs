@@ -35,6 +35,15 @@ impl Publisher {
         Self { process, within: None }
     }
 
+    pub(crate) fn process(&self) -> &Arc<Process> {
+        &self.process
+    }
+
+    /// The most bytes a body may have.
+    pub(crate) fn payload_max(&self) -> usize {
+        self.process.options.payload_max
+    }
+
     pub(crate) fn now(&self) -> Timestamp {
         self.process.now()
     }
@@ -107,6 +116,17 @@ impl Publisher {
         let ids: Vec<MessageId> = entries.iter().map(|entry| entry.message.id).collect();
         let answers = outbox.enqueue(entries, now).await?;
         Ok(ids.into_iter().zip(answers).map(|(id, answer)| Published::new(id, answer)).collect())
+    }
+
+    /// Stores what was prepared, in one step, all or nothing.
+    pub(super) async fn enqueue(&self, entries: Vec<Entry>) -> Result<Vec<Published>> {
+        let now = self.process.now();
+        for entry in &entries {
+            check_wait(&self.process, &entry.message, now)?;
+        }
+        let answers = self.process.storage.enqueue(entries.clone(), now).await?;
+        let told = entries.iter().zip(answers);
+        Ok(told.map(|(entry, answer)| tell(&self.process, &entry.message, answer)).collect())
     }
 
     /// Checks a draft and gives it identity and time.

@@ -18,7 +18,7 @@ use crate::event::Event;
 use crate::handler::{Cancellation, Cause, Context, ContextParts, HandlerResult, Outcome};
 use crate::middleware::NextHandle;
 use crate::model::Terms;
-use crate::policy::{Report, timeout};
+use crate::policy::{Report, is_expired, timeout};
 use crate::storage::Claimed;
 use crate::transport::{Delivery, Receipt};
 
@@ -50,6 +50,8 @@ pub(crate) fn context(
         events: process.events.clone(),
         published: AtomicU32::new(0),
         progress: Mutex::new(None),
+        checkpoint: claimed.and_then(|claimed| claimed.checkpoint.clone()),
+        result: Mutex::new(None),
     })
 }
 
@@ -65,6 +67,9 @@ pub(crate) async fn attempt(process: &Process, started: &Started) -> Option<Repo
         attempt: delivery.attempt,
         late: between(due_at(delivery), context.started_at()),
     });
+    if is_expired(message, terms, context.started_at()) {
+        return Some(Report::Expired);
+    }
     if let Some(error) = &delivery.poison {
         return Some(Report::Poison { error: Arc::from(error.as_str()) });
     }

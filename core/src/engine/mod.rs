@@ -2,12 +2,14 @@
 //! wants the next; none of them is a leader, and the storage decides every race.
 
 mod attempt;
+mod follow;
 mod in_flight;
 mod lookout;
 mod options;
 mod process;
 mod pruner;
 mod pulse;
+mod rates;
 mod reconciler;
 mod registry;
 mod relay;
@@ -18,6 +20,7 @@ mod settle;
 mod turns;
 mod worker;
 
+pub(crate) use follow::follow;
 pub(crate) use in_flight::InFlight;
 pub(crate) use lookout::Lookout;
 pub use options::Options;
@@ -34,4 +37,4 @@ pub use service::{Service, Turn};
 pub(crate) use settle::{Settler, SubscribedTo};
 pub use turns::LastTurn;
 pub(crate) use turns::Turns;
-pub(crate) use worker::{QueueWorker, SubscriptionWorker};
+pub(crate) use worker::{QueueWorker, SubscriptionWorker, Worked};

@@ -7,7 +7,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use jiff::Timestamp;
 
-use super::{Process, Service, Turn, alive};
+use super::{Process, Service, Turn, alive, follow};
 use crate::clock::{add, next_tick};
 use crate::error::Result;
 use crate::event::Event;
@@ -41,8 +41,13 @@ impl Rescuer {
             now,
         });
         let recorded = terms.recording != Recording::None;
-        let execution = recorded.then(|| Arc::new(self.execution(claimed, &judged, now)));
-        let settlement = Settlement::new(claimed.lease_ref(), judged.verdict.clone(), execution);
+        let execution = Arc::new(self.execution(claimed, &judged, now));
+        let then = follow(&self.process, &claimed.message, &judged.verdict, &execution, None);
+        let execution = recorded.then_some(execution);
+        let settlement = Settlement {
+            then,
+            ..Settlement::new(claimed.lease_ref(), judged.verdict.clone(), execution)
+        };
         (settlement, judged)
     }
 

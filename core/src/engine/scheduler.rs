@@ -15,7 +15,7 @@ use crate::error::Result;
 use crate::event::Event;
 use crate::model::{
     Ending, Execution, Headers, Job, JobRecord, Message, MisfireFacts, Occurrence, Retirement,
-    SkipReason, Source, Trail,
+    SkipReason, Source, Ties, Trail,
 };
 use crate::policy::{COUNT_MAX, Overlap, Plan, Planned, Skip, admit, plan, resumed};
 use crate::storage::{DueJob, Fired, Firing, Line};
@@ -219,7 +219,10 @@ pub(crate) fn occurrence_message(
         trail: Trail::default(),
         occurrence: Some(occurrence),
         terms: Some(job.terms.clone()),
-        ties: None,
+        ties: job
+            .limit
+            .clone()
+            .map(|limit| Arc::new(Ties { limit: Some(limit), ..Ties::default() })),
     }
 }
 

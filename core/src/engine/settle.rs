@@ -19,7 +19,7 @@ use crate::clock::{Clock, add, between};
 use crate::event::Event;
 use crate::handler::Context;
 use crate::model::{Ending, Recording, Terms};
-use crate::policy::{Case, Judged, Report, Verdict, judge};
+use crate::policy::{Case, Judged, Report, Verdict, Why, judge};
 use crate::storage::{Settled, Settlement, Storage};
 use crate::transport::{Delivery, LeaseReceipt, Receipt};
 
@@ -81,13 +81,18 @@ impl Settler {
             Receipt::Lease(receipt) => {
                 let LeaseReceipt { claimed, storage } = *receipt;
                 let (lease, verdict) = (claimed.lease_ref(), judged.verdict);
-                let settlement = Settlement::new(lease, verdict, recorded.then_some(execution));
+                let then = context.follow(&verdict, &execution);
+                let settlement = Settlement {
+                    then,
+                    ..Settlement::new(lease, verdict, recorded.then_some(execution))
+                };
                 self.write_later(Waiting { settlement, storage, context, _entered: entered }).await;
             }
             Receipt::Broker(receipt) => {
                 let message = delivery.message;
                 let subscribed = self.subscribed.as_deref();
-                let broker = Broker { process: &self.process, subscribed, message, recorded };
+                let then = context.follow(&judged.verdict, &execution);
+                let broker = Broker { process: &self.process, subscribed, message, recorded, then };
                 // Boxed, so that attempts without a broker do not carry the space for it.
                 let settled = Box::pin(broker.settle(receipt, &judged, execution, now)).await;
                 if let Err(error) = settled {
@@ -100,6 +105,23 @@ impl Settler {
                 }
             }
         }
+    }
+
+    /// Gives a message back that was claimed and not started, due at another instant.
+    pub(crate) async fn give_back(&self, started: Box<Started>, due_at: Timestamp) {
+        let Started { delivery, context, entered, .. } = *started;
+        let Receipt::Lease(receipt) = delivery.receipt else { return };
+        let LeaseReceipt { claimed, storage } = *receipt;
+        let verdict = Verdict::Again {
+            due_at,
+            attempt: claimed.attempt.saturating_sub(1),
+            crashes: claimed.crashes,
+            snoozes: claimed.snoozes,
+            error: None,
+            why: Why::Release,
+        };
+        let settlement = Settlement::new(claimed.lease_ref(), verdict, None);
+        self.write_later(Waiting { settlement, storage, context, _entered: entered }).await;
     }
 
     /// Hands a settlement to the writer, which is gone only when the process has ended; the lease

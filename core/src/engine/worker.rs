@@ -8,12 +8,13 @@ use jiff::Timestamp;
 
 use super::attempt::{attempt, context};
 use super::in_flight::{Slot, Slots};
+use super::rates::rule;
 use super::settle::Started;
 use super::{Process, Service, Settler, Turn, alive, backoff};
 use crate::clock::{Clock, add, within};
 use crate::error::Result;
 use crate::event::Event;
-use crate::model::Queue;
+use crate::model::{Priority, Queue};
 use crate::storage::{Claim, Claimed, Line, Wakeup};
 use crate::transport::{Consumer, Delivery, LeaseReceipt, Receipt};
 
@@ -23,6 +24,20 @@ const CLAIM_MAX: usize = 1_024;
 /// How often a claim lets others go first.
 const YIELDS_MAX: usize = 4;
 
+/// Under load, every so many claims another priority goes first, each in its turn, so that none starves
+/// however many more urgent messages come.
+const FAVOUR_EVERY: u32 = 8;
+
+/// A queue a process works on.
+#[derive(Clone, Debug)]
+pub(crate) struct Worked {
+    pub(crate) queue: Queue,
+    /// How many of its messages this process handles at once.
+    pub(crate) concurrency: usize,
+    /// How many may be handled at once on all processes together.
+    pub(crate) running_max: Option<usize>,
+}
+
 /// Claims from one queue of the storage.
 pub(crate) struct QueueWorker {
     process: Arc<Process>,
@@ -30,18 +45,28 @@ pub(crate) struct QueueWorker {
     queue: Queue,
     name: String,
     slots: Arc<Slots>,
+    running_max: Option<usize>,
     claimed_last: usize,
+    /// How many claims in a row brought all that was asked for.
+    full_claims: u32,
 }
 
 impl QueueWorker {
-    pub(crate) fn new(
-        process: Arc<Process>,
-        settler: Settler,
-        queue: Queue,
-        concurrency: usize,
-    ) -> Self {
+    pub(crate) fn new(process: Arc<Process>, settler: Settler, worked: Worked) -> Self {
+        let Worked { queue, concurrency, running_max } = worked;
         let (name, slots) = (format!("worker of {queue}"), Slots::new(concurrency));
-        Self { process, settler, name, queue, slots, claimed_last: 0 }
+        let (claimed_last, full_claims) = (0, 0);
+        Self { process, settler, name, queue, slots, running_max, claimed_last, full_claims }
+    }
+
+    /// The priority that goes first this time, while there is more to do than can be done.
+    fn favoured(&self) -> Option<Priority> {
+        if self.full_claims == 0 || !self.full_claims.is_multiple_of(FAVOUR_EVERY) {
+            return None;
+        }
+        let levels = u32::from(Priority::HIGHEST.level()) + 1;
+        let level = u8::try_from(self.full_claims / FAVOUR_EVERY % levels).ok()?;
+        Priority::new(level).ok()
     }
 
     /// The line it works on.
@@ -66,7 +91,8 @@ impl QueueWorker {
         self.slots.free().min(CLAIM_MAX)
     }
 
-    fn start(&self, claimed: Claimed) {
+    /// Starts a message, or gives it back when it may start later only.
+    fn start(&self, claimed: Claimed, later: Option<Timestamp>) {
         let receipt = LeaseReceipt { storage: self.process.storage.clone(), claimed };
         let delivery = Delivery {
             message: receipt.claimed.message.clone(),
@@ -74,7 +100,18 @@ impl QueueWorker {
             poison: None,
             receipt: Receipt::Lease(Box::new(receipt)),
         };
-        start(&self.process, &self.settler, delivery, self.slots.take());
+        let slot = self.slots.take();
+        match later {
+            None => start(&self.process, &self.settler, delivery, slot),
+            Some(due_at) => {
+                let started = begin(&self.process, delivery);
+                let settler = self.settler.clone();
+                tokio::spawn(async move {
+                    let _slot = slot;
+                    settler.give_back(started, due_at).await;
+                });
+            }
+        }
     }
 }
 
@@ -92,30 +129,37 @@ impl Service for QueueWorker {
         }
         let now = alive(&self.process, now).await?;
         let until = add(now, self.process.options.lease_length);
-        let claim = Claim::new(self.queue.clone(), self.process.id, limit, until);
+        let claim = Claim {
+            running_max: self.running_max,
+            first: self.favoured(),
+            ..Claim::new(self.queue.clone(), self.process.id, limit, until)
+        };
         let claimed = self.process.storage.claim(claim, now).await?;
         let more = claimed.len() == limit;
         self.claimed_last = claimed.len();
-        for one in claimed {
-            self.start(one);
+        self.full_claims = if more { self.full_claims.wrapping_add(1) } else { 0 };
+        for (one, later) in rule(&self.process, claimed, now).await {
+            self.start(one, later);
         }
         if more {
             return Ok(Turn::Again);
         }
         let next = self.process.storage.next_due(&self.line()).await?;
-        Ok(next.map_or(Turn::WhenWoken, Turn::At))
+        Ok(match next {
+            // It is due and was not handed out: others run as many as may. Nobody rings for that.
+            Some(at) if self.running_max.is_some() && at <= now => {
+                Turn::At(add(now, self.process.options.poll_interval))
+            }
+            Some(at) => Turn::At(at),
+            None => Turn::WhenWoken,
+        })
     }
 }
 
 /// Starts an attempt in its own task. It is counted in before the task exists, so that shutdown and
 /// the pulse see it from the first moment.
 fn start(process: &Arc<Process>, settler: &Settler, delivery: Delivery, slot: Slot) {
-    let now = process.now();
-    let terms = process.terms(&delivery.message).clone();
-    let context = context(process, &delivery, &terms, now);
-    let entered = process.in_flight.enter(&delivery.receipt, &context);
-    // Boxed, so that the task moves a pointer and not the whole delivery.
-    let started = Box::new(Started { delivery, terms, context, entered });
+    let started = begin(process, delivery);
     let (process, settler) = (process.clone(), settler.clone());
     tokio::spawn(async move {
         // Kept until the settlement is in the writer's hands: a storage that settles slower than it is
@@ -129,6 +173,16 @@ fn start(process: &Arc<Process>, settler: &Settler, delivery: Delivery, slot: Sl
             }),
         }
     });
+}
+
+/// Counts a delivery in.
+fn begin(process: &Arc<Process>, delivery: Delivery) -> Box<Started> {
+    let now = process.now();
+    let terms = process.terms(&delivery.message).clone();
+    let context = context(process, &delivery, &terms, now);
+    let entered = process.in_flight.enter(&delivery.receipt, &context);
+    // Boxed, so that the task moves a pointer and not the whole delivery.
+    Box::new(Started { delivery, terms, context, entered })
 }
 
 /// Receives one subscription of a transport. Paced by deliveries, not by turns.

@@ -1,20 +1,25 @@
 //! What a handler may know and do besides its payload.
 
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use jiff::Timestamp;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 
 use super::{Cancellation, Cause};
 use crate::client::Publisher;
+use crate::engine::follow;
 use crate::error::{Error, Result};
 use crate::event::{Event, Events};
+use crate::inspect::{MessageFilter, PAGE_LIMIT_MAX, Page};
 use crate::model::{
-    Ending, Execution, ExecutionId, Headers, JobName, Key, LeaseRef, Message, MessageId,
-    MisfireFacts, Occurrence, ProcessId, Recording, Source, Topic, Trail,
+    BatchId, Body, Ending, Execution, ExecutionId, Headers, JobName, Key, LeaseRef, Message,
+    MessageId, MisfireFacts, Occurrence, Parent, ProcessId, Recording, Source, State, Topic, Trail,
 };
 use crate::policy::Verdict;
-use crate::storage::Settlement;
+use crate::storage::{Extended, Keep, Settlement};
 
 /// What a handler may know and do. Cheap to clone.
 #[derive(Clone)]
@@ -42,6 +47,8 @@ pub(crate) struct ContextParts {
     pub(crate) events: Arc<Events>,
     pub(crate) published: AtomicU32,
     pub(crate) progress: Mutex<Option<Arc<str>>>,
+    pub(crate) checkpoint: Option<Body>,
+    pub(crate) result: Mutex<Option<Body>>,
 }
 
 /// The most characters of a progress note that are kept.
@@ -129,12 +136,7 @@ impl Context {
     /// The story this message belongs to: its own correlation, else the attempt's identity for a
     /// scheduled run, else the message's identity.
     pub fn correlation(&self) -> Arc<str> {
-        let message = &self.parts.message;
-        match (&message.trail.correlation, message.source) {
-            (Some(correlation), _) => correlation.clone(),
-            (None, Source::Published | Source::Redriven) => Arc::from(message.id.to_string()),
-            (None, _) => Arc::from(self.parts.execution.to_string()),
-        }
+        self.parts.message.story(self.parts.execution)
     }
 
     /// Until when this process has the right to the message; moves ahead while the handler runs.
@@ -188,8 +190,98 @@ impl Context {
         let execution = self.execution(Ending::Succeeded, None, self.parts.publisher.now());
         let recorded = self.parts.recording == Recording::All;
         self.parts.settles.store(true, Ordering::Release);
+        let then = self.follow(&Verdict::Done, &execution);
         let execution = recorded.then(|| Arc::new(execution));
-        Ok(Settlement::new(lease, Verdict::Done, execution))
+        Ok(Settlement { then, ..Settlement::new(lease, Verdict::Done, execution) })
+    }
+
+    /// What the messages that follow this one get to see of it; the last value counts.
+    pub fn returns<T: Serialize + ?Sized>(&self, result: &T) -> Result<()> {
+        let result = Body::json(result)?;
+        result.check(self.parts.publisher.payload_max())?;
+        *self.parts.result.lock().unwrap_or_else(PoisonError::into_inner) = Some(result);
+        Ok(())
+    }
+
+    /// What this message follows: the message before, how it ended, and what it returned.
+    pub fn parent(&self) -> Option<&Parent> {
+        self.parts.message.ties.as_ref()?.parent.as_ref()
+    }
+
+    /// What the handler before returned; nothing when it returned nothing, or there was none.
+    pub fn parent_result<T: DeserializeOwned>(&self) -> Result<Option<T>> {
+        self.parent().and_then(|parent| parent.result.as_ref()).map(Body::read).transpose()
+    }
+
+    /// The batch this message belongs to.
+    pub fn batch(&self) -> Option<BatchId> {
+        self.parts.message.batch()
+    }
+
+    /// The batch this message waited for.
+    pub fn waited_for(&self) -> Option<BatchId> {
+        self.parts.message.waits_for()
+    }
+
+    /// How many messages of the batch this one waited for ended in each state; empty when it waited
+    /// for none. Finished ones count until they are pruned.
+    pub async fn batch_counts(&self) -> Result<BTreeMap<State, u64>> {
+        match self.waited_for() {
+            Some(batch) => self.parts.publisher.process().inspect.batch(batch).await,
+            None => Ok(BTreeMap::new()),
+        }
+    }
+
+    /// How many other messages of the same job are running now, on all nodes; of the same topic for a
+    /// message of no job. For a handler that would rather skip than run beside another.
+    pub async fn others_running(&self) -> Result<usize> {
+        let mut filter = MessageFilter { states: vec![State::Running], ..MessageFilter::default() };
+        match self.job() {
+            Some(job) => filter.job = Some(job.clone()),
+            None => filter.topic = Some(self.topic().clone()),
+        }
+        let inspect = &self.parts.publisher.process().inspect;
+        let running = inspect.messages(filter, Page::first(PAGE_LIMIT_MAX)).await?;
+        Ok(running.rows.iter().filter(|row| row.message.id != self.message_id()).count())
+    }
+
+    /// Keeps where to go on: after a failure or a crash the next attempt finds it in
+    /// [`Context::resumed`]. Refused for a message that a broker delivered, and when the message is no
+    /// longer ours.
+    pub async fn checkpoint<T: Serialize + ?Sized>(&self, place: &T) -> Result<()> {
+        let checkpoint = Body::json(place)?;
+        checkpoint.check(self.parts.publisher.payload_max())?;
+        let Some(lease) = self.parts.lease else {
+            return Err(Error::unsupported(format!(
+                "the message {} came from a broker, which keeps no checkpoints; store the place yourself",
+                self.message_id()
+            )));
+        };
+        let keep = Keep { lease, progress: None, checkpoint: Some(checkpoint) };
+        let process = self.parts.publisher.process();
+        let answers = process.storage.keep(vec![keep], process.now()).await?;
+        match answers.first() {
+            Some(Extended::Held | Extended::CancelRequested) => Ok(()),
+            Some(Extended::Lost) | None => Err(Error::conflict(format!(
+                "the lease of the message {} is no longer ours; nothing was kept, stop here",
+                self.message_id()
+            ))),
+        }
+    }
+
+    /// Where an attempt before this one wanted to go on; nothing on the first.
+    pub fn resumed<T: DeserializeOwned>(&self) -> Result<Option<T>> {
+        self.parts.checkpoint.as_ref().map(Body::read).transpose()
+    }
+
+    /// What follows this message, when this attempt ended it like this.
+    pub(crate) fn follow(&self, verdict: &Verdict, execution: &Execution) -> Vec<Arc<Message>> {
+        if self.parts.message.ties.is_none() {
+            return Vec::new();
+        }
+        let result = self.parts.result.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let process = self.parts.publisher.process();
+        follow(process, &self.parts.message, verdict, execution, result)
     }
 
     /// Whether the handler took over settling.

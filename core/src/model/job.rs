@@ -8,7 +8,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::{Body, JobName, Priority, Queue, Terms, Topic};
+use super::{Body, JobName, Limit, Priority, Queue, Terms, Topic};
 use crate::error::{Error, Result};
 use crate::policy::{Misfire, Overlap, Retry};
 use crate::schedule::{Schedule, Spread};
@@ -36,6 +36,9 @@ pub struct Job {
     pub body: Body,
     /// The terms its messages are handled under.
     pub terms: Arc<Terms>,
+    /// The limit its messages share.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limit: Option<Limit>,
     /// Words to find it by.
     pub tags: Vec<String>,
     /// What it is for, in a sentence.
@@ -57,6 +60,7 @@ impl Job {
             priority: Priority::default(),
             body: Body::empty(),
             terms: Arc::new(Terms::recurring()),
+            limit: None,
             tags: Vec::new(),
             description: None,
         })

@@ -77,6 +77,16 @@ impl Message {
         Duration::try_from(self.due_at.duration_since(self.created_at)).unwrap_or(Duration::ZERO)
     }
 
+    /// The story it belongs to: its own correlation, else the attempt's identity for a run of a job, else
+    /// its own identity.
+    pub fn story(&self, execution: ExecutionId) -> Arc<str> {
+        match (&self.trail.correlation, self.source) {
+            (Some(correlation), _) => correlation.clone(),
+            (None, Source::Published | Source::Redriven) => Arc::from(self.id.to_string()),
+            (None, _) => Arc::from(execution.to_string()),
+        }
+    }
+
     /// Whether a message may come back to a storage that has finished with it: one bound for a relay
     /// travelled and is to be held again, a redriven one was sent again by an operator.
     pub fn may_return(&self) -> bool {

@@ -27,6 +27,9 @@ pub struct Terms {
     pub snoozes_max: u32,
     /// Which executions are kept as history.
     pub recording: Recording,
+    /// How late after its planned time an attempt may still begin; none means however late.
+    #[serde(with = "super::length", skip_serializing_if = "Option::is_none")]
+    pub expires_after: Option<Duration>,
 }
 
 impl Default for Terms {
@@ -39,6 +42,7 @@ impl Default for Terms {
             crashes_max: 5,
             snoozes_max: 1_000,
             recording: Recording::All,
+            expires_after: None,
         }
     }
 }

@@ -89,7 +89,7 @@ pub struct Limit {
 }
 
 impl Limit {
-    fn check(&self) -> Result<()> {
+    pub(crate) fn check(&self) -> Result<()> {
         let name = &self.name;
         if self.running_max == Some(0) {
             return Err(Error::invalid(format!(

@@ -1,6 +1,7 @@
 //! Decisions, pure: what is known goes in, what happens next comes out. Nothing here reads a clock,
 //! draws a random number or touches a storage, so every rule can be tested as a table.
 
+mod chain;
 mod hold;
 mod misfire;
 mod overlap;
@@ -13,6 +14,7 @@ mod spelling;
 mod timeout;
 mod verdict;
 
+pub use chain::followers;
 pub use hold::{Hold, Means, cannot_wait, hold};
 pub use misfire::{
     CATCH_UP_LIMIT, CATCH_UP_MAX_DEFAULT, Misfire, MisfirePolicy, THRESHOLD_CHOSEN_DEFAULT,
@@ -28,4 +30,6 @@ pub use reconcile::{
 pub use rescue::rescue;
 pub use retry::{Backoff, INTERVALS_MAX, Retry, RetryFacts};
 pub use timeout::timeout;
-pub use verdict::{Case, Judged, NOTE_LENGTH_MAX, Report, Verdict, Why, bounded, judge};
+pub use verdict::{
+    Case, Judged, NOTE_LENGTH_MAX, Report, Verdict, Why, bounded, is_expired, judge,
+};

@@ -10,7 +10,7 @@ use jiff::Timestamp;
 
 use super::RetryFacts;
 use crate::clock::add;
-use crate::model::{DeadReason, Ending, Message, OnTimeout, StateChange, Terms};
+use crate::model::{DeadReason, Ending, Message, OnTimeout, SkipReason, StateChange, Terms};
 
 /// The most bytes of an error or a note that are kept; the rest is cut off.
 pub const NOTE_LENGTH_MAX: usize = 4_096;
@@ -122,6 +122,8 @@ pub enum Report {
     },
     /// Shutdown stopped it.
     Interrupted,
+    /// It would have begun later than its terms allow.
+    Expired,
     /// The handler stopped because an operator asked for it.
     CancelledByOperator,
 }
@@ -180,6 +182,11 @@ pub fn judge(case: &Case<'_>, report: Report) -> Judged {
             case.failure(Ending::NoHandler, &Arc::from(error), None)
         }
         Report::Poison { error } => return dead(DeadReason::Poison, Ending::Poison, &error),
+        Report::Expired => Judged {
+            verdict: Verdict::Cancelled,
+            ending: Ending::Skipped(SkipReason::Expired),
+            note: None,
+        },
         Report::Interrupted => Judged {
             verdict: case.given_back().again(case.now, Why::Release, None),
             ending: Ending::Released,
@@ -192,6 +199,11 @@ pub fn judge(case: &Case<'_>, report: Report) -> Judged {
         }
         _ => judged,
     }
+}
+
+/// Whether a message is too late to be useful: strictly later than its terms allow.
+pub fn is_expired(message: &Message, terms: &Terms, now: Timestamp) -> bool {
+    terms.expires_after.is_some_and(|late| now > add(message.due_at, late))
 }
 
 /// A text of at most [`NOTE_LENGTH_MAX`] bytes, cut between characters and marked where it was cut.

@@ -11,7 +11,7 @@ use super::running::{Blueprint, Subscribed};
 use crate::builtin::MemoryStorage;
 use crate::client::JobBuilder;
 use crate::clock::{Clock, StorageClock, SystemClock};
-use crate::engine::{InFlight, Options, Process, Registration, Registry, Stop};
+use crate::engine::{InFlight, Options, Process, Registration, Registry, Stop, Worked};
 use crate::error::{Error, Result};
 use crate::event::{Event, Events};
 use crate::handler::{AnyHandler, Handler, erase};
@@ -41,7 +41,7 @@ pub struct Builder {
     subscriptions: Vec<(String, String, String)>,
     jobs: Vec<JobBuilder>,
     cron_overrides: Vec<(String, String)>,
-    queues: Vec<(String, usize)>,
+    queues: Vec<(String, usize, Option<usize>)>,
     middleware: Vec<Arc<dyn Middleware>>,
     options: Options,
 }
@@ -185,7 +185,14 @@ impl Builder {
     /// A queue this process works on, and how many of its messages at once. Without any, it works on
     /// the queue `default` and on the queues of its jobs.
     pub fn queue(mut self, name: impl Into<String>, concurrency: usize) -> Self {
-        self.queues.push((name.into(), concurrency));
+        self.queues.push((name.into(), concurrency, None));
+        self
+    }
+
+    /// A queue whose messages are handled one after the other, in order, however many processes work on
+    /// it. A message that is tried again comes again at its new time.
+    pub fn serial_queue(mut self, name: impl Into<String>) -> Self {
+        self.queues.push((name.into(), 1, Some(1)));
         self
     }
 
@@ -363,26 +370,28 @@ fn check_jobs(jobs: &[Job], holds: bool, options: &Options) -> Result<()> {
 }
 
 fn queues(
-    given: Vec<(String, usize)>,
+    given: Vec<(String, usize, Option<usize>)>,
     jobs: &[Job],
     options: &Options,
-) -> Result<Vec<(Queue, usize)>> {
+) -> Result<Vec<Worked>> {
     let mut queues = BTreeMap::new();
-    for (name, concurrency) in given {
+    for (name, concurrency, running_max) in given {
         if concurrency == 0 {
             return Err(Error::invalid(format!(
                 "the queue {name:?} has concurrency 0; it must be at least 1"
             )));
         }
-        if queues.insert(Queue::new(&name)?, concurrency).is_some() {
+        if queues.insert(Queue::new(&name)?, (concurrency, running_max)).is_some() {
             return Err(Error::conflict(format!("the queue {name:?} is given twice")));
         }
     }
     if queues.is_empty() {
-        queues.insert(Queue::default(), options.concurrency);
-        queues.extend(jobs.iter().map(|job| (job.queue.clone(), options.concurrency)));
+        let usual = (options.concurrency, None);
+        queues.insert(Queue::default(), usual);
+        queues.extend(jobs.iter().map(|job| (job.queue.clone(), usual)));
     }
-    Ok(queues.into_iter().collect())
+    let worked = |(queue, (concurrency, running_max))| Worked { queue, concurrency, running_max };
+    Ok(queues.into_iter().map(worked).collect())
 }
 
 fn declarations(

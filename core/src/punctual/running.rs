@@ -10,13 +10,13 @@ use crate::client::{Admin, Jobs, Publisher};
 use crate::clock::{Clock, add, within};
 use crate::engine::{
     Lookout, PULSE_REST_MAX, Pace, Process, Pruner, Pulse, QueueWorker, REST_MAX, Reconciler,
-    Relay, Rescuer, Scheduler, Service, Settler, Stop, SubscribedTo, SubscriptionWorker, goodbye,
-    run,
+    Relay, Rescuer, Scheduler, Service, Settler, Stop, SubscribedTo, SubscriptionWorker, Worked,
+    goodbye, run,
 };
 use crate::error::{Error, Result};
 use crate::event::{Event, Events};
 use crate::handler::Cause;
-use crate::model::{ProcessId, Queue, TransportName};
+use crate::model::{ProcessId, TransportName};
 use crate::policy::Declaration;
 use crate::storage::{Line, Wakeup};
 use crate::transport::{Consumer, Subscription};
@@ -25,7 +25,7 @@ use crate::transport::{Consumer, Subscription};
 pub(super) struct Blueprint {
     pub(super) declarations: Vec<Declaration>,
     pub(super) release: u64,
-    pub(super) queues: Vec<(Queue, usize)>,
+    pub(super) queues: Vec<Worked>,
     pub(super) subscriptions: Vec<Subscribed>,
 }
 
@@ -235,8 +235,8 @@ fn services(process: &Arc<Process>, blueprint: Blueprint, settler: &Settler) -> 
         let wakeups = listen(relay.line());
         services.push((Box::new(relay), wakeups));
     }
-    for (queue, concurrency) in blueprint.queues.into_iter().filter(|_| process.options.handling) {
-        let worker = QueueWorker::new(process.clone(), settler.clone(), queue, concurrency);
+    for worked in blueprint.queues.into_iter().filter(|_| process.options.handling) {
+        let worker = QueueWorker::new(process.clone(), settler.clone(), worked);
         let mut wakeups = listen(worker.line());
         wakeups.push(worker.freed());
         services.push((Box::new(worker), wakeups));

@@ -23,6 +23,8 @@ pub(super) struct Broker<'a> {
     pub(super) message: Arc<Message>,
     /// Whether the attempt is kept as history; a dead letter always is.
     pub(super) recorded: bool,
+    /// What follows it.
+    pub(super) then: Vec<Arc<Message>>,
 }
 
 /// Where a delivery came from, so that it can go back there and nowhere else.
@@ -47,6 +49,12 @@ impl Broker<'_> {
         execution: Arc<Execution>,
         now: Timestamp,
     ) -> Result<()> {
+        // Before the broker forgets the message: a crash in between repeats it and loses nothing.
+        if !self.then.is_empty() {
+            let entries = self.then.iter().cloned();
+            let entries = entries.map(|message| Entry { message, replace: false }).collect();
+            self.process.storage.enqueue(entries, now).await?;
+        }
         match &judged.verdict {
             Verdict::Done | Verdict::Cancelled => {
                 self.record(execution, None, now).await?;

@@ -160,6 +160,7 @@ pub(crate) fn draw_terms(random: &mut Random) -> Terms {
         crashes_max: u32::try_from(random.between(0, 4)).unwrap_or(1),
         snoozes_max: u32::try_from(random.between(0, 3)).unwrap_or(1),
         recording: if random.percent(90) { Recording::All } else { Recording::Failures },
+        expires_after: None,
     }
 }
 

@@ -1,0 +1,101 @@
+//! Batches: messages that are stored together, and what is sent when the last of them has ended.
+
+use std::future::IntoFuture;
+
+use futures_util::future::BoxFuture;
+
+use super::{Publish, Published, Publisher};
+use crate::error::{Error, Result};
+use crate::model::BatchId;
+
+/// The most messages of one batch.
+pub const BATCH_MEMBERS_MAX: usize = 100_000;
+
+/// A batch that is stored when it is awaited.
+///
+/// ```
+/// # async fn example(publisher: punctual::Publisher) -> punctual::Result<()> {
+/// let pages = (1..=20).map(|page| publisher.publish("render", &page));
+/// let batch = publisher.batch(pages).then(publisher.publish("bind", "the book")).await?;
+/// println!("{} messages belong to {}", batch.members.len(), batch.id);
+/// # Ok(())
+/// # }
+/// ```
+#[must_use = "a batch is stored when it is awaited"]
+pub struct Batch {
+    publisher: Publisher,
+    members: Vec<Publish>,
+    then: Vec<Publish>,
+}
+
+/// A batch that was stored.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Batched {
+    /// Its identity.
+    pub id: BatchId,
+    /// Its messages, in the order they were given.
+    pub members: Vec<Published>,
+    /// What is sent when the last of them has ended.
+    pub then: Vec<Published>,
+}
+
+impl Publisher {
+    /// Messages that belong together, stored in one step, all or nothing.
+    pub fn batch(&self, members: impl IntoIterator<Item = Publish>) -> Batch {
+        Batch { publisher: self.clone(), members: members.into_iter().collect(), then: Vec::new() }
+    }
+}
+
+impl Batch {
+    /// What is sent when every message of the batch is done, given up or cancelled. Its handler asks
+    /// [`Context::batch_counts`](crate::Context::batch_counts) what became of them.
+    pub fn then(mut self, next: Publish) -> Self {
+        self.then.push(next);
+        self
+    }
+
+    async fn store(self) -> Result<Batched> {
+        let count = self.members.len();
+        if count == 0 || count > BATCH_MEMBERS_MAX {
+            return Err(Error::invalid(format!(
+                "a batch has 1 to {BATCH_MEMBERS_MAX} messages, not {count}"
+            )));
+        }
+        let process = self.publisher.process();
+        let id = BatchId::from_uuid(process.ids.next(process.now()));
+        let members = self
+            .members
+            .into_iter()
+            .map(|member| stored(member).edit(|draft| draft.ties.batch = Some(id)));
+        let then = self
+            .then
+            .into_iter()
+            .map(|next| stored(next).edit(|draft| draft.ties.waits_for = Some(id)));
+        let mut entries = Vec::new();
+        for publish in members.chain(then) {
+            entries.push(publish.prepare().await?);
+        }
+        let mut members = self.publisher.enqueue(entries).await?;
+        let then = members.split_off(count);
+        Ok(Batched { id, members, then })
+    }
+}
+
+/// A message of a batch waits in the storage, because nobody counts what a broker carries.
+fn stored(publish: Publish) -> Publish {
+    publish.set(|draft| match &draft.via {
+        None => Ok(()),
+        Some(via) => Err(Error::invalid(format!(
+            "a message of a batch cannot go by the transport {via:?}, which counts none; leave via() out"
+        ))),
+    })
+}
+
+impl IntoFuture for Batch {
+    type Output = Result<Batched>;
+    type IntoFuture = BoxFuture<'static, Self::Output>;
+
+    fn into_future(self) -> Self::IntoFuture {
+        Box::pin(self.store())
+    }
+}

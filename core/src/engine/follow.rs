@@ -1,0 +1,66 @@
+//! What follows a message: its links, as messages that are stored in the step that ends it. Each knows
+//! what it follows and what that one returned.
+
+use std::sync::Arc;
+
+use super::Process;
+use crate::clock::add;
+use crate::model::{Body, Execution, Link, Message, Parent, Source, Ties, Trail};
+use crate::policy::{Verdict, followers};
+
+/// The messages that follow a decision about a message, whose attempt ended like this.
+pub(crate) fn follow(
+    process: &Process,
+    message: &Message,
+    verdict: &Verdict,
+    execution: &Execution,
+    result: Option<Body>,
+) -> Vec<Arc<Message>> {
+    let parent = Parent {
+        message: message.id,
+        execution: execution.id,
+        ending: execution.ending,
+        note: execution.note.clone(),
+        result,
+    };
+    let links = followers(message, verdict).zip(1..);
+    links
+        .map(|(link, sequence)| {
+            let trail = Trail {
+                correlation: Some(message.story(execution.id)),
+                causation: Some(execution.id),
+                sequence,
+            };
+            let ties =
+                Ties { then: link.then.clone(), parent: Some(parent.clone()), ..Ties::default() };
+            Arc::new(Message {
+                trail,
+                ties: Some(Arc::new(ties)),
+                ..linked(process, link, execution)
+            })
+        })
+        .collect()
+}
+
+/// The message a link asks for.
+fn linked(process: &Process, link: &Link, execution: &Execution) -> Message {
+    let now = execution.ended_at;
+    Message {
+        id: process.message_id(now),
+        topic: link.topic.clone(),
+        queue: link.queue.clone(),
+        priority: link.priority,
+        due_at: add(now, link.delay),
+        created_at: now,
+        source: Source::Published,
+        key: link.key.clone(),
+        dedupe: None,
+        exclusive: false,
+        body: link.body.clone(),
+        headers: link.headers.clone(),
+        trail: Trail::default(),
+        occurrence: None,
+        terms: link.terms.clone(),
+        ties: None,
+    }
+}

@@ -1,0 +1,67 @@
+//! Chains: which links follow a decision. A message that is due again has not ended, and one that was
+//! cancelled ends its chain.
+
+use super::Verdict;
+use crate::model::{Link, LinkOn, Message};
+
+/// The links of a message that follow its end.
+pub fn followers<'a>(message: &'a Message, verdict: &Verdict) -> impl Iterator<Item = &'a Link> {
+    let end = match verdict {
+        Verdict::Done => Some(LinkOn::Success),
+        Verdict::Dead { .. } => Some(LinkOn::Failure),
+        Verdict::Again { .. } | Verdict::Cancelled => None,
+    };
+    let links = message.ties.as_ref().map_or(&[][..], |ties| &ties.then);
+    links
+        .iter()
+        .filter(move |link| end.is_some_and(|end| link.on == end || link.on == LinkOn::Always))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::time::Duration;
+
+    use super::*;
+    use crate::model::{Body, DeadReason, Headers, Priority, Queue, Ties, Topic};
+    use crate::policy::verdict::tests::{case, message, terms};
+    use crate::policy::{Report, judge};
+
+    fn link(on: LinkOn, topic: &str) -> Link {
+        Link {
+            on,
+            topic: Topic::new(topic).unwrap(),
+            queue: Queue::default(),
+            priority: Priority::NORMAL,
+            key: None,
+            body: Body::empty(),
+            headers: Headers::new(),
+            delay: Duration::ZERO,
+            terms: None,
+            then: Vec::new(),
+        }
+    }
+
+    // spec: U-50, C-10
+    #[test]
+    fn links_follow_success_failure_or_both_and_nothing_follows_a_retry_or_a_cancel() {
+        let then = vec![
+            link(LinkOn::Success, "thank"),
+            link(LinkOn::Failure, "apologise"),
+            link(LinkOn::Always, "count"),
+            link(LinkOn::Success, "sibling"),
+        ];
+        let message =
+            Message { ties: Some(Arc::new(Ties { then, ..Ties::default() })), ..message() };
+        let after = |verdict: Verdict| -> Vec<String> {
+            followers(&message, &verdict).map(|link| link.topic.to_string()).collect()
+        };
+        assert_eq!(after(Verdict::Done), ["thank", "count", "sibling"]);
+        let dead = Verdict::Dead { reason: DeadReason::AttemptsSpent, error: None };
+        assert_eq!(after(dead), ["apologise", "count"]);
+        assert_eq!(after(Verdict::Cancelled), Vec::<String>::new());
+        let again =
+            judge(&case(&message, &terms()), Report::Snooze { wait: Duration::ZERO }).verdict;
+        assert_eq!(after(again), Vec::<String>::new());
+    }
+}
