@@ -84,6 +84,7 @@ impl Code for Ending {
         (Self::Skipped(SkipReason::Overlap), 23),
         (Self::Skipped(SkipReason::Paused), 24),
         (Self::Skipped(SkipReason::Operator), 25),
+        (Self::Skipped(SkipReason::Expired), 26),
     ];
 }
 
@@ -119,6 +120,6 @@ mod tests {
     fn every_ending_there_is_has_a_number() {
         let named: BTreeSet<&str> = Ending::CODES.iter().map(|(word, _)| word.as_str()).collect();
         assert_eq!(named, BTreeSet::from(Ending::NAMES));
-        assert_eq!(endings_named(&["skipped"]).len(), 6);
+        assert_eq!(endings_named(&["skipped"]).len(), 7);
     }
 }

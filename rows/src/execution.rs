@@ -46,6 +46,8 @@ pub struct Ended<'a> {
     pub ending: i16,
     /// The error or note.
     pub note: Option<&'a str>,
+    /// The lines its handler logged.
+    pub log: Option<&'a str>,
 }
 
 impl Ended<'_> {
@@ -72,6 +74,7 @@ impl Ended<'_> {
             ended_at: instant(self.ended_at)?,
             ending: Ending::from_code(self.ending)?,
             note: self.note.map(Arc::from),
+            log: self.log.map(Arc::from),
         })
     }
 }

@@ -7,10 +7,11 @@ use std::sync::Arc;
 use punctual::bytes::Bytes;
 use punctual::model::{
     Body, DeadReason, Headers, Key, Lease, MessageId, MessageRecord, Occurrence, Priority,
-    ProcessId, Queue, Source, State, Terms, Topic, Trail,
+    ProcessId, Progress, Queue, Source, State, Terms, Ties, Topic, Trail,
 };
 use punctual::uuid::Uuid;
 use punctual::{Error, ErrorKind, Message, Result};
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::code::Code;
@@ -32,6 +33,8 @@ struct Extra<'a> {
     occurrence: Option<Cow<'a, Occurrence>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     terms: Option<Arc<Terms>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ties: Option<Arc<Ties>>,
 }
 
 /// The JSON column of a message; none for most.
@@ -40,7 +43,8 @@ pub fn extra(message: &Message) -> Result<Option<String>> {
         && message.headers.is_empty()
         && message.trail == Trail::default()
         && message.occurrence.is_none()
-        && message.terms.is_none();
+        && message.terms.is_none()
+        && message.ties.is_none();
     if plain {
         return Ok(None);
     }
@@ -51,6 +55,7 @@ pub fn extra(message: &Message) -> Result<Option<String>> {
         trail: (message.trail != Trail::default()).then_some(Cow::Borrowed(&message.trail)),
         occurrence: message.occurrence.as_ref().map(Cow::Borrowed),
         terms: message.terms.clone(),
+        ties: message.ties.clone(),
     };
     serde_json::to_string(&extra).map(Some).map_err(|error| {
         Error::internal(format!("the message {} cannot be written down: {error}", message.id))
@@ -117,6 +122,7 @@ impl Sent<'_> {
             trail: extra.trail.map(Cow::into_owned).unwrap_or_default(),
             occurrence: extra.occurrence.map(Cow::into_owned),
             terms: extra.terms,
+            ties: extra.ties,
         })
     }
 }
@@ -144,6 +150,10 @@ pub struct Standing<'a> {
     pub dead: Option<i16>,
     /// When it ended.
     pub ended_at: Option<i64>,
+    /// How far its handler is, as [`kept`] wrote it.
+    pub progress: Option<&'a str>,
+    /// Where its handler goes on, as [`kept`] wrote it.
+    pub checkpoint: Option<&'a str>,
 }
 
 impl Standing<'_> {
@@ -161,9 +171,26 @@ impl Standing<'_> {
             error: self.error.map(Arc::from),
             dead: self.dead.map(DeadReason::from_code).transpose()?,
             ended_at: self.ended_at.map(instant).transpose()?,
+            progress: self.progress.map(read_kept::<Progress>).transpose()?,
+            checkpoint: self.checkpoint.map(read_kept::<Body>).transpose()?,
             message: Arc::new(message),
         })
     }
+}
+
+/// What a handler said while it worked, for a column of text: its progress, or its checkpoint.
+pub fn kept<T: Serialize>(said: &T) -> Result<String> {
+    serde_json::to_string(said).map_err(|error| {
+        Error::internal(format!("what a handler said cannot be written down: {error}"))
+            .caused_by(error)
+    })
+}
+
+/// The same, read back.
+pub fn read_kept<T: DeserializeOwned>(text: &str) -> Result<T> {
+    serde_json::from_str(text).map_err(|error| {
+        Error::new(ErrorKind::Corrupt, format!("what a handler said is damaged: {error}"))
+    })
 }
 
 /// The lease three columns hold.
@@ -193,7 +220,7 @@ mod tests {
     use super::*;
     use crate::instant::micros;
     use punctual::jiff::Timestamp;
-    use punctual::model::{ExecutionId, JobName};
+    use punctual::model::{BatchId, ExecutionId, JobName};
 
     fn full() -> Message {
         let nominal = Timestamp::from_second(1_700_000_000).unwrap();
@@ -220,6 +247,10 @@ mod tests {
             },
             occurrence: Some(Occurrence { job, nominal, schedule: None, misfire: None }),
             terms: Some(Arc::new(Terms::deferred())),
+            ties: Some(Arc::new(Ties {
+                batch: Some(BatchId::from_uuid(Uuid::from_u128(9))),
+                ..Ties::default()
+            })),
         }
     }
 
@@ -255,6 +286,7 @@ mod tests {
             trail: Trail::default(),
             occurrence: None,
             terms: None,
+            ties: None,
             ..full()
         };
         assert_eq!(extra(&plain).unwrap(), None);
