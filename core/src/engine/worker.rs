@@ -56,7 +56,7 @@ impl QueueWorker {
         let Worked { queue, concurrency, running_max } = worked;
         let (name, slots) = (format!("worker of {queue}"), Slots::new(concurrency));
         let (claimed_last, full_claims) = (0, 0);
-        Self { process, settler, name, queue, slots, running_max, claimed_last, full_claims }
+        Self { process, settler, queue, name, slots, running_max, claimed_last, full_claims }
     }
 
     /// The priority that goes first this time, while there is more to do than can be done.
@@ -104,7 +104,7 @@ impl QueueWorker {
         match later {
             None => start(&self.process, &self.settler, delivery, slot),
             Some(due_at) => {
-                let started = begin(&self.process, delivery);
+                let started = Box::new(begin(&self.process, delivery));
                 let settler = self.settler.clone();
                 tokio::spawn(async move {
                     let _slot = slot;
@@ -159,7 +159,8 @@ impl Service for QueueWorker {
 /// Starts an attempt in its own task. It is counted in before the task exists, so that shutdown and
 /// the pulse see it from the first moment.
 fn start(process: &Arc<Process>, settler: &Settler, delivery: Delivery, slot: Slot) {
-    let started = begin(process, delivery);
+    // Boxed, so that the task moves a pointer and not the whole delivery.
+    let started = Box::new(begin(process, delivery));
     let (process, settler) = (process.clone(), settler.clone());
     tokio::spawn(async move {
         // Kept until the settlement is in the writer's hands: a storage that settles slower than it is
@@ -176,13 +177,12 @@ fn start(process: &Arc<Process>, settler: &Settler, delivery: Delivery, slot: Sl
 }
 
 /// Counts a delivery in.
-fn begin(process: &Arc<Process>, delivery: Delivery) -> Box<Started> {
+fn begin(process: &Arc<Process>, delivery: Delivery) -> Started {
     let now = process.now();
     let terms = process.terms(&delivery.message).clone();
     let context = context(process, &delivery, &terms, now);
     let entered = process.in_flight.enter(&delivery.receipt, &context);
-    // Boxed, so that the task moves a pointer and not the whole delivery.
-    Box::new(Started { delivery, terms, context, entered })
+    Started { delivery, terms, context, entered }
 }
 
 /// Receives one subscription of a transport. Paced by deliveries, not by turns.
