@@ -97,7 +97,6 @@ pub mod model;
 pub mod outbox;
 pub mod policy;
 mod punctual;
-pub mod schedule;
 pub mod storage;
 pub mod transfer;
 pub mod transport;
@@ -122,4 +121,5 @@ pub use crate::schedule::Schedule;
 pub use crate::storage::Storage;
 pub use crate::transport::Transport;
 
+pub use punctual_schedule as schedule;
 pub use {bytes, jiff, serde_json, uuid};
