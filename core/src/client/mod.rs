@@ -1,11 +1,13 @@
 //! What applications call: publish messages, declare and trigger jobs, look and steer.
 
 mod admin;
+mod job_options;
 mod jobs;
 mod publish;
 mod publisher;
 
 pub use admin::{Admin, PauseRequest, Triggered};
+pub use job_options::Exclusion;
 pub use jobs::{JobBuilder, Jobs, Once};
 pub use publish::{Publish, Published};
 pub use publisher::Publisher;

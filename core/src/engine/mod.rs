@@ -18,7 +18,8 @@ mod settle;
 mod turns;
 mod worker;
 
-pub(crate) use in_flight::InFlight;
+pub(crate) use attempt::handle;
+pub(crate) use in_flight::{InFlight, Slot, Slots};
 pub(crate) use lookout::Lookout;
 pub use options::Options;
 pub(crate) use process::Process;

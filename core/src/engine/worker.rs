@@ -116,7 +116,7 @@ impl Service for QueueWorker {
 fn start(process: &Arc<Process>, settler: &Settler, delivery: Delivery, slot: Slot) {
     let now = process.now();
     let terms = process.terms(&delivery.message).clone();
-    let context = context(process, &delivery, &terms, now);
+    let context = context(process, &delivery, &terms, &slot, now);
     let entered = process.in_flight.enter(&delivery.receipt, &context);
     // Boxed, so that the task moves a pointer and not the whole delivery.
     let started = Box::new(Started { delivery, terms, context, entered });
