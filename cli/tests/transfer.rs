@@ -72,7 +72,7 @@ fn fill(path: &Path) {
             .storage(storage.clone())
             .declare(Job::cron("nightly", "0 2 * * *").zone("Europe/Warsaw"))
             .declare(Job::every("often", Duration::from_secs(3_600)))
-            .handler("hopeless", |_: String, _| {
+            .handler("hopeless", |_: String| {
                 std::future::ready(punctual::Outcome::Discard("no".to_owned()))
             })
             .build()

@@ -193,6 +193,8 @@ events! {
         message: MessageId,
         /// The attempt's own id.
         execution: ExecutionId,
+        /// How much is done, 0 to 100, when it said so.
+        percent: Option<u8>,
         /// The note.
         note: Arc<str>,
     }

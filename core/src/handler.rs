@@ -1,29 +1,50 @@
-//! The contract of a handler: one message and its context in, an outcome out. Outcomes are values,
-//! the only ways to steer; any error means "failed, ask the retry policy".
+//! The contract of a handler: one message and what it asks for in, an outcome out. Outcomes are
+//! values, the only ways to steer; any error means "failed, ask the retry policy".
+//!
+//! A handler is an `async fn`. Its first argument is the payload, read from the body; behind it stand
+//! up to eight extractors, each by its type: [`Context`], [`State`], [`Publisher`](crate::Publisher),
+//! [`MessageId`](crate::model::MessageId), [`ExecutionId`](crate::model::ExecutionId),
+//! [`Topic`](crate::model::Topic), [`Source`](crate::model::Source),
+//! [`Headers`](crate::model::Headers), [`Key`](crate::model::Key),
+//! [`JobName`](crate::model::JobName), [`Occurrence`](crate::model::Occurrence), the last three also
+//! as an `Option`, [`Cancellation`], and whatever implements [`FromContext`]. Without a payload the
+//! extractors begin at once, and `async fn()` is a handler too.
 
+mod arguments;
+mod blocking;
 mod cancellation;
 mod context;
+mod extract;
+mod function;
 mod outcome;
+mod payload;
+mod reporting;
+mod state;
 
 use std::future::Future;
-use std::marker::PhantomData;
-use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
-use serde::de::DeserializeOwned;
 
+pub use arguments::{Arguments, Whole, Wrapped};
+pub use blocking::{Blocking, Call, PlainFunction, blocking};
+pub(crate) use cancellation::Signal;
 pub use cancellation::{Cancellation, Cause};
 pub use context::Context;
 pub(crate) use context::ContextParts;
+pub use extract::{Argument, First, FromContext, ViaContext, ViaFact, ViaPayload, ViaState};
+pub use function::{Function, IntoHandler, Unbound};
 pub use outcome::{HandlerError, HandlerResult, IntoOutcome, Outcome};
+pub use reporting::{MustReport, Progress, Reported, must_report};
+pub(crate) use reporting::{Said, conclude};
+pub use state::{Needs, State, States};
 
 use crate::error::Result;
-use crate::model::{Body, Message};
+use crate::model::Message;
 
-/// Deals with messages whose body reads as `M`.
+/// Deals with messages whose body reads as `M`: for types that carry what they need.
 ///
-/// Every `async fn(M, Context) -> R` is a handler when `R` is `()`, an [`Outcome`], or a `Result` of
-/// either. A type may implement it instead, to carry what it needs:
+/// Most handlers are an `async fn` or a closure instead, which may take more than a context and
+/// returns `()`, an [`Outcome`], or a `Result` of either.
 ///
 /// ```
 /// use punctual::{Context, Handler, HandlerResult, Outcome};
@@ -39,25 +60,12 @@ use crate::model::{Body, Message};
 /// ```
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a handler of `{M}`",
-    label = "not an `async fn({M}, Context) -> R`",
-    note = "a handler takes the payload by value and a `punctual::Context`, is `Send + Sync + 'static`, and returns `()`, `Outcome`, or a `Result` of either"
+    note = "implement `punctual::Handler<{M}>` for it, or write an `async fn({M}, Context)`"
 )]
 pub trait Handler<M>: Send + Sync + 'static {
     /// Deals with one message. Called again for every attempt; must be safe to run twice, because
     /// delivery is at least once.
     fn handle(&self, message: M, context: Context) -> impl Future<Output = HandlerResult> + Send;
-}
-
-impl<M, F, Fut> Handler<M> for F
-where
-    F: Fn(M, Context) -> Fut + Send + Sync + 'static,
-    Fut: Future + Send,
-    Fut::Output: IntoOutcome,
-    M: Send + 'static,
-{
-    async fn handle(&self, message: M, context: Context) -> HandlerResult {
-        self(message, context).await.into_outcome()
-    }
 }
 
 /// A handler whose payload type is forgotten: what the registry keeps.
@@ -68,40 +76,3 @@ pub(crate) trait AnyHandler: Send + Sync + 'static {
 
 /// A call that only needs its context.
 pub(crate) type Prepared<'a> = Box<dyn FnOnce(Context) -> BoxFuture<'a, HandlerResult> + Send + 'a>;
-
-struct Typed<M, H> {
-    handler: H,
-    payload: PhantomData<fn(M)>,
-}
-
-impl<M, H> AnyHandler for Typed<M, H>
-where
-    M: DeserializeOwned + Send + 'static,
-    H: Handler<M>,
-{
-    fn prepare(&self, message: &Message) -> Result<Prepared<'_>> {
-        let payload = read::<M>(message)?;
-        Ok(Box::new(move |context| Box::pin(self.handler.handle(payload, context))))
-    }
-}
-
-/// The payload a handler receives: the body, or without one nothing at all, or the occurrence for a
-/// handler that takes that.
-fn read<M: DeserializeOwned>(message: &Message) -> Result<M> {
-    let nothing = message.body.read::<M>();
-    match &message.occurrence {
-        Some(occurrence) if nothing.is_err() && message.body.bytes.is_empty() => {
-            Body::json(occurrence)?.read()
-        }
-        _ => nothing,
-    }
-}
-
-/// Forgets the payload type of a handler.
-pub(crate) fn erase<M, H>(handler: H) -> Arc<dyn AnyHandler>
-where
-    M: DeserializeOwned + Send + 'static,
-    H: Handler<M>,
-{
-    Arc::new(Typed { handler, payload: PhantomData })
-}

@@ -85,10 +85,12 @@ mod guide_testing {}
 pub mod builtin;
 pub mod client;
 pub mod clock;
+#[doc(hidden)]
+pub mod declared;
 pub mod engine;
 mod error;
 pub mod event;
-mod handler;
+pub mod handler;
 pub mod health;
 pub mod inbox;
 pub mod inspect;
@@ -97,7 +99,6 @@ pub mod model;
 pub mod outbox;
 pub mod policy;
 mod punctual;
-pub mod schedule;
 pub mod storage;
 pub mod transfer;
 pub mod transport;
@@ -105,11 +106,13 @@ pub mod transport;
 pub use crate::builtin::{Deduplicate, ManualClock, MemoryStorage, StoredTransport};
 pub use crate::client::{Admin, JobBuilder, Jobs, Publisher};
 pub use crate::clock::{Clock, StorageClock, SystemClock};
+pub use crate::declared::{Declare, DeclaredJob};
 pub use crate::engine::{Options, Service, Turn};
 pub use crate::error::{Error, ErrorKind, Result};
 pub use crate::event::{Event, Events};
 pub use crate::handler::{
-    Cancellation, Cause, Context, Handler, HandlerError, HandlerResult, IntoOutcome, Outcome,
+    Cancellation, Cause, Context, FromContext, Handler, HandlerError, HandlerResult, IntoHandler,
+    IntoOutcome, Outcome, State, blocking, must_report,
 };
 pub use crate::inbox::{Admitted, Inbox};
 pub use crate::inspect::Inspect;
@@ -122,4 +125,7 @@ pub use crate::schedule::Schedule;
 pub use crate::storage::Storage;
 pub use crate::transport::Transport;
 
+#[cfg(feature = "macros")]
+pub use punctual_macros::job;
+pub use punctual_schedule as schedule;
 pub use {bytes, jiff, serde_json, uuid};

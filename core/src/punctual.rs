@@ -3,6 +3,7 @@
 
 mod builder;
 mod running;
+mod shared;
 
 pub use builder::Builder;
 pub use running::{Punctual, Stopped};

@@ -22,8 +22,9 @@ use crate::workspace::Workspace;
 
 /// Seeds simulated by the test command; more by `cargo xtask simulate`.
 const SEEDS: u64 = 2_000;
-/// The modules without input or output, as filters of core's unit tests.
-const PURE: [&str; 3] = ["schedule::", "policy::", "model::"];
+/// The parts without input or output: a package, and a filter of its unit tests.
+const PURE: [(&str, &str); 3] =
+    [("punctual-schedule", ""), ("punctual", "policy::"), ("punctual", "model::")];
 /// Lists which numbered requirements no test names; kept beside the checkout, not in it.
 const COVERAGE: &str = "../shared/tools/spec-coverage";
 
@@ -59,8 +60,9 @@ pub(crate) fn run(workspace: &Workspace, options: &Options, steps: &mut Steps) -
         let line = ["test", "--workspace", "--all-features", "--doc", "--no-fail-fast"];
         count_tests(cargo(workspace, &line), Empty::Allowed)
     });
-    for module in PURE {
-        steps.run(&format!("{module}* in release"), || pure_in_release(workspace, module));
+    for (package, module) in PURE {
+        let name = format!("{package} {module}* in release");
+        steps.run(&name, || pure_in_release(workspace, package, module));
     }
     simulate::run(workspace, &simulate::Options::first(SEEDS), steps);
     chaos::run(workspace, &chaos::Options::of_test(&options.without), steps);
@@ -98,8 +100,8 @@ fn every_test(workspace: &Workspace) -> (Runner, Command) {
     (Runner::Harness, cargo(workspace, &line))
 }
 
-fn pure_in_release(workspace: &Workspace, module: &str) -> Result<Tally> {
-    let line = ["test", "--release", "-p", "punctual", "--lib", "--quiet", "--", module];
+fn pure_in_release(workspace: &Workspace, package: &str, module: &str) -> Result<Tally> {
+    let line = ["test", "--release", "-p", package, "--lib", "--quiet", "--", module];
     count_tests(cargo(workspace, &line), Empty::Refused)
 }
 

@@ -8,6 +8,7 @@ use futures_util::future::BoxFuture;
 use jiff::Timestamp;
 use serde::Serialize;
 
+use super::job_options::Limits;
 use super::publish::{Draft, Due};
 use super::ties::about;
 use super::{Publish, Published, Publisher};
@@ -19,7 +20,7 @@ use crate::model::{
 };
 use crate::outbox::Outbox;
 use crate::policy::{Misfire, Overlap, Retry};
-use crate::schedule::{Schedule, Spread};
+use crate::schedule::{Calendar, Cron, Schedule, Spread, Zone};
 use crate::storage::{Command, Commanded, Entry};
 
 /// A job on its way into the builder. Mistakes are kept and reported by
@@ -27,11 +28,14 @@ use crate::storage::{Command, Commanded, Entry};
 #[derive(Debug)]
 #[must_use = "a job does nothing until it is given to the builder"]
 pub struct JobBuilder {
-    name: String,
+    pub(super) name: String,
     zone: Option<String>,
     when: When,
     job: Result<Job>,
     terms: Terms,
+    pub(super) limits: Limits,
+    pub(super) must_report: bool,
+    pub(super) place: Option<&'static str>,
 }
 
 #[derive(Debug)]
@@ -69,7 +73,16 @@ impl JobBuilder {
     fn new(name: String, when: When) -> Self {
         // The schedule is put in by `finish`, when the zone is known.
         let job = Job::new(&name, Schedule::once(Timestamp::UNIX_EPOCH));
-        Self { name, zone: None, when, job, terms: Terms::recurring() }
+        Self {
+            name,
+            zone: None,
+            when,
+            job,
+            terms: Terms::recurring(),
+            limits: Limits::default(),
+            must_report: false,
+            place: None,
+        }
     }
 
     fn set(mut self, change: impl FnOnce(&mut Job) -> Result<()>) -> Self {
@@ -219,24 +232,36 @@ impl JobBuilder {
         self.job.as_ref().map_or_else(|_| self.name.clone(), |job| job.topic.as_str().to_owned())
     }
 
-    /// The job, or what is wrong with it.
-    pub(crate) fn finish(self) -> Result<Job> {
-        let zone = self.zone.as_deref().unwrap_or("UTC");
-        let wrong = |error: &dyn std::fmt::Display| {
-            Error::invalid(format!("the job {:?} cannot be declared: {error}", self.name))
+    /// The job, or what is wrong with it, by its name, its place and the field.
+    pub(crate) fn finish(self, calendars: &[Calendar]) -> Result<Job> {
+        let (name, place) = (self.name.clone(), self.place);
+        self.finished(calendars).map_err(|error| {
+            let place = place.map(|place| format!(" at {place}")).unwrap_or_default();
+            Error::invalid(format!("the job {name:?}{place} cannot be declared: {error}"))
+        })
+    }
+
+    fn finished(self, calendars: &[Calendar]) -> Result<Job> {
+        let refuse = |field: &str, error: &dyn std::fmt::Display| {
+            Error::invalid(format!("{field}: {error}"))
         };
-        let mut job = self.job.map_err(|error| wrong(&error))?;
-        self.terms.retry.check().map_err(|error| wrong(&error))?;
-        job.schedule = match self.when {
+        let mut job = self.job?;
+        self.terms.retry.check().map_err(|error| refuse("retry", &error))?;
+        let schedule = match self.when {
             When::Cron(expression) => {
-                Schedule::cron(&expression, zone).map_err(|error| wrong(&error))?
+                let zone = self.zone.as_deref().unwrap_or("UTC");
+                let zone = Zone::named(zone).map_err(|error| refuse("zone", &error))?;
+                let cron = Cron::parse_seeded(&expression, &self.name)
+                    .map_err(|error| refuse("cron", &error))?;
+                Schedule::of_cron(cron, zone)
             }
             When::Every(every, anchor) => {
-                Schedule::every(every, anchor).map_err(|error| wrong(&error))?
+                Schedule::every(every, anchor).map_err(|error| refuse("every", &error))?
             }
             When::Once(at) => Schedule::once(at),
             When::Schedule(schedule) => *schedule,
         };
+        job.schedule = self.limits.apply(schedule, calendars)?;
         job.terms = Arc::new(self.terms);
         Ok(job)
     }

@@ -2,6 +2,7 @@
 
 mod admin;
 mod batch;
+mod job_options;
 mod jobs;
 mod publish;
 mod publisher;
@@ -9,6 +10,7 @@ mod ties;
 
 pub use admin::{Admin, PauseRequest, Triggered};
 pub use batch::{BATCH_MEMBERS_MAX, Batch, Batched};
+pub use job_options::Exclusion;
 pub use jobs::{JobBuilder, Jobs, Once};
 pub use publish::{Publish, Published};
 pub use publisher::Publisher;

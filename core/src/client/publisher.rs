@@ -13,7 +13,7 @@ use crate::clock::between;
 use crate::engine::Process;
 use crate::error::{Error, Result};
 use crate::event::Event;
-use crate::handler::Context;
+use crate::handler::{Context, States};
 use crate::middleware::{NextPublish, PublishEnd};
 use crate::model::{
     Body, Message, MessageId, Occurrence, Queue, Ties, Topic, Trail, TransportName,
@@ -46,6 +46,11 @@ impl Publisher {
 
     pub(crate) fn now(&self) -> Timestamp {
         self.process.now()
+    }
+
+    /// What the handlers of this process share.
+    pub(crate) fn states(&self) -> &States {
+        &self.process.states
     }
 
     /// The same publisher inside an attempt: its messages carry the story on.

@@ -11,13 +11,14 @@ use futures_util::FutureExt;
 use jiff::Timestamp;
 
 use super::Process;
+use super::in_flight::Slot;
 use super::settle::Started;
 use crate::client::Publisher;
 use crate::clock::{Clock, add, between, within};
 use crate::event::Event;
-use crate::handler::{Cancellation, Cause, Context, ContextParts, HandlerResult, Outcome};
+use crate::handler::{Cause, Context, ContextParts, Said, Signal, conclude};
 use crate::middleware::NextHandle;
-use crate::model::Terms;
+use crate::model::{Message, Terms};
 use crate::policy::{Report, is_expired, timeout};
 use crate::storage::Claimed;
 use crate::transport::{Delivery, Receipt};
@@ -27,6 +28,7 @@ pub(crate) fn context(
     process: &Arc<Process>,
     delivery: &Delivery,
     terms: &Terms,
+    slot: &Slot,
     now: Timestamp,
 ) -> Context {
     let claimed = match &delivery.receipt {
@@ -45,13 +47,14 @@ pub(crate) fn context(
         lease_until: Mutex::new(claimed.map(|claimed| claimed.lease.until)),
         recording: terms.recording,
         settles: AtomicBool::new(false),
-        cancellation: Cancellation::default(),
+        cancellation: Signal::default(),
         publisher: Publisher::new(process.clone()),
         events: process.events.clone(),
         published: AtomicU32::new(0),
-        progress: Mutex::new(None),
         checkpoint: claimed.and_then(|claimed| claimed.checkpoint.clone()),
         result: Mutex::new(None),
+        said: Said::default(),
+        slots: Some(slot.slots().clone()),
     })
 }
 
@@ -73,6 +76,16 @@ pub(crate) async fn attempt(process: &Process, started: &Started) -> Option<Repo
     if let Some(error) = &delivery.poison {
         return Some(Report::Poison { error: Arc::from(error.as_str()) });
     }
+    handle(process, message, terms, context).await
+}
+
+/// Finds the handler of a message and lets it run under its guards.
+pub(crate) async fn handle(
+    process: &Process,
+    message: &Message,
+    terms: &Terms,
+    context: &Context,
+) -> Option<Report> {
     let Some(registration) = process.registry.get(&message.topic) else {
         return Some(Report::NoHandler);
     };
@@ -86,7 +99,7 @@ pub(crate) async fn attempt(process: &Process, started: &Started) -> Option<Repo
     };
     let chain = NextHandle::new(&process.middleware, prepared).run(context.clone());
     let guarded = AssertUnwindSafe(chain).catch_unwind().map(|caught| match caught {
-        Ok(result) => returned(result),
+        Ok(result) => conclude(result, context.reported(), registration.must_report),
         Err(panic) => Report::Panicked { error: panic_text(&*panic) },
     });
     supervise(process, terms, context, guarded).await
@@ -139,17 +152,6 @@ async fn expired(clock: &dyn Clock, deadline: Option<Timestamp>) {
     match deadline {
         Some(instant) => clock.sleep_until(instant).await,
         None => std::future::pending().await,
-    }
-}
-
-fn returned(result: HandlerResult) -> Report {
-    match result {
-        Ok(Outcome::Done) => Report::Done,
-        Ok(Outcome::RetryAfter(wait)) => Report::RetryAfter { wait, note: None },
-        Ok(Outcome::Snooze(wait)) => Report::Snooze { wait },
-        Ok(Outcome::Discard(reason)) => Report::Discard { reason: Arc::from(reason) },
-        Ok(Outcome::Cancel) => Report::Cancel,
-        Err(error) => Report::Failed { error: error.text().clone() },
     }
 }
 

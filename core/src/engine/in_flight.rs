@@ -114,6 +114,7 @@ impl Drop for Entered {
 }
 
 /// How many attempts of a queue may run at once.
+#[derive(Debug)]
 pub(crate) struct Slots {
     capacity: usize,
     used: AtomicUsize,
@@ -137,7 +138,8 @@ impl Slots {
         self.capacity.saturating_sub(self.used.load(Ordering::Acquire))
     }
 
-    /// Takes one. Only the queue's own worker takes, so `free` cannot shrink behind its back.
+    /// Takes one. Only the queue's own worker takes, so `free` cannot shrink behind its back; but for
+    /// a blocking call that outlives its attempt, which takes one more before that attempt's is freed.
     pub(crate) fn take(self: &Arc<Self>) -> Slot {
         self.used.fetch_add(1, Ordering::AcqRel);
         Slot { slots: self.clone() }
@@ -159,8 +161,16 @@ impl Slots {
 }
 
 /// The right to run one attempt.
+#[derive(Debug)]
 pub(crate) struct Slot {
     slots: Arc<Slots>,
+}
+
+impl Slot {
+    /// Where it comes from.
+    pub(crate) fn slots(&self) -> &Arc<Slots> {
+        &self.slots
+    }
 }
 
 impl Drop for Slot {

@@ -20,8 +20,9 @@ mod settle;
 mod turns;
 mod worker;
 
+pub(crate) use attempt::handle;
 pub(crate) use follow::follow;
-pub(crate) use in_flight::InFlight;
+pub(crate) use in_flight::{InFlight, Slot, Slots};
 pub(crate) use lookout::Lookout;
 pub use options::Options;
 pub(crate) use process::Process;

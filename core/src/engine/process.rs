@@ -10,6 +10,7 @@ use super::in_flight::InFlight;
 use super::{Options, Registry, Stop, Turns};
 use crate::clock::{Clock, StorageClock};
 use crate::event::Events;
+use crate::handler::States;
 use crate::inspect::Inspect;
 use crate::middleware::Middleware;
 use crate::model::{ExecutionId, IdSource, MessageId, ProcessId, Terms, TransportName};
@@ -31,6 +32,7 @@ pub(crate) struct Process {
     pub(crate) holds: bool,
     pub(crate) transports: BTreeMap<TransportName, Arc<dyn Transport>>,
     pub(crate) registry: Registry,
+    pub(crate) states: States,
     pub(crate) middleware: Vec<Arc<dyn Middleware>>,
     pub(crate) default_terms: Arc<Terms>,
     pub(crate) in_flight: Arc<InFlight>,

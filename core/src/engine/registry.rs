@@ -19,6 +19,8 @@ pub(crate) struct Registry {
 pub(crate) struct Registration {
     pub(crate) handler: Arc<dyn AnyHandler>,
     pub(crate) terms: Arc<Terms>,
+    /// Whether returning without a report is a failure.
+    pub(crate) must_report: bool,
 }
 
 impl Registry {

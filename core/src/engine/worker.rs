@@ -104,7 +104,7 @@ impl QueueWorker {
         match later {
             None => start(&self.process, &self.settler, delivery, slot),
             Some(due_at) => {
-                let started = Box::new(begin(&self.process, delivery));
+                let started = Box::new(begin(&self.process, delivery, &slot));
                 let settler = self.settler.clone();
                 tokio::spawn(async move {
                     let _slot = slot;
@@ -160,7 +160,7 @@ impl Service for QueueWorker {
 /// the pulse see it from the first moment.
 fn start(process: &Arc<Process>, settler: &Settler, delivery: Delivery, slot: Slot) {
     // Boxed, so that the task moves a pointer and not the whole delivery.
-    let started = Box::new(begin(process, delivery));
+    let started = Box::new(begin(process, delivery, &slot));
     let (process, settler) = (process.clone(), settler.clone());
     tokio::spawn(async move {
         // Kept until the settlement is in the writer's hands: a storage that settles slower than it is
@@ -177,10 +177,10 @@ fn start(process: &Arc<Process>, settler: &Settler, delivery: Delivery, slot: Sl
 }
 
 /// Counts a delivery in.
-fn begin(process: &Arc<Process>, delivery: Delivery) -> Started {
+fn begin(process: &Arc<Process>, delivery: Delivery, slot: &Slot) -> Started {
     let now = process.now();
     let terms = process.terms(&delivery.message).clone();
-    let context = context(process, &delivery, &terms, now);
+    let context = context(process, &delivery, &terms, slot, now);
     let entered = process.in_flight.enter(&delivery.receipt, &context);
     Started { delivery, terms, context, entered }
 }

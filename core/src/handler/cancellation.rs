@@ -5,6 +5,8 @@ use std::sync::atomic::{AtomicU8, Ordering};
 
 use tokio::sync::Notify;
 
+use super::Context;
+
 /// Why a handler is asked to stop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cause {
@@ -31,16 +33,43 @@ impl Cause {
     }
 }
 
+/// The signal of one attempt, for a handler that wants nothing else of its context. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct Cancellation {
+    context: Context,
+}
+
+impl Cancellation {
+    pub(super) fn new(context: Context) -> Self {
+        Self { context }
+    }
+
+    /// Whether the handler is asked to stop; for loops that cannot wait.
+    pub fn is_requested(&self) -> bool {
+        self.cause().is_some()
+    }
+
+    /// Why the handler is asked to stop, if it is.
+    pub fn cause(&self) -> Option<Cause> {
+        self.context.cancel_cause()
+    }
+
+    /// Waits until the handler is asked to stop. Cancel-safe; meant for `select!`.
+    pub async fn cancelled(&self) -> Cause {
+        self.context.cancelled().await
+    }
+}
+
 /// A signal that is given at most once.
 #[derive(Debug, Default)]
-pub struct Cancellation {
+pub(crate) struct Signal {
     cause: AtomicU8,
     waiting: Notify,
 }
 
-impl Cancellation {
+impl Signal {
     /// Gives the signal; answers whether it was the first.
-    pub fn cancel(&self, cause: Cause) -> bool {
+    pub(crate) fn cancel(&self, cause: Cause) -> bool {
         let first = self
             .cause
             .compare_exchange(0, cause.code(), Ordering::AcqRel, Ordering::Acquire)
@@ -52,13 +81,13 @@ impl Cancellation {
     }
 
     /// Why the handler was asked to stop, if it was.
-    pub fn cause(&self) -> Option<Cause> {
+    pub(crate) fn cause(&self) -> Option<Cause> {
         let code = self.cause.load(Ordering::Acquire);
         Cause::ALL.into_iter().find(|cause| cause.code() == code)
     }
 
     /// Waits for the signal. Cancel-safe.
-    pub async fn cancelled(&self) -> Cause {
+    pub(crate) async fn cancelled(&self) -> Cause {
         loop {
             let notified = self.waiting.notified();
             if let Some(cause) = self.cause() {
@@ -75,7 +104,7 @@ mod tests {
 
     #[tokio::test]
     async fn the_first_cause_wins_and_is_not_missed() {
-        let cancellation = Cancellation::default();
+        let cancellation = Signal::default();
         assert_eq!(cancellation.cause(), None);
         assert!(cancellation.cancel(Cause::Timeout));
         assert!(!cancellation.cancel(Cause::Shutdown));

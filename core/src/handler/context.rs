@@ -8,9 +8,9 @@ use jiff::Timestamp;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::{Cancellation, Cause};
+use super::{Cancellation, Cause, Progress, Reported, Said, Signal};
 use crate::client::Publisher;
-use crate::engine::follow;
+use crate::engine::{Slot, Slots, follow};
 use crate::error::{Error, Result};
 use crate::event::{Event, Events};
 use crate::inspect::{MessageFilter, PAGE_LIMIT_MAX, Page};
@@ -42,17 +42,16 @@ pub(crate) struct ContextParts {
     /// Whether the handler took over settling; see [`Context::settlement`].
     pub(crate) settles: AtomicBool,
     pub(crate) lease_until: Mutex<Option<Timestamp>>,
-    pub(crate) cancellation: Cancellation,
+    pub(crate) cancellation: Signal,
     pub(crate) publisher: Publisher,
     pub(crate) events: Arc<Events>,
     pub(crate) published: AtomicU32,
-    pub(crate) progress: Mutex<Option<Arc<str>>>,
     pub(crate) checkpoint: Option<Body>,
     pub(crate) result: Mutex<Option<Body>>,
+    pub(crate) said: Said,
+    /// Where its slot comes from; none outside a queue.
+    pub(crate) slots: Option<Arc<Slots>>,
 }
-
-/// The most characters of a progress note that are kept.
-const NOTE_MAX: usize = 1_000;
 
 impl Context {
     pub(crate) fn new(parts: ContextParts) -> Self {
@@ -158,15 +157,74 @@ impl Context {
         self.parts.cancellation.cancelled().await
     }
 
-    /// Says how far the handler is; the last note is kept while it runs.
-    pub fn progress(&self, note: impl AsRef<str>) {
-        let note: Arc<str> = note.as_ref().chars().take(NOTE_MAX).collect::<String>().into();
-        *self.parts.progress.lock().unwrap_or_else(PoisonError::into_inner) = Some(note.clone());
+    /// The same signal by itself.
+    pub fn cancellation(&self) -> Cancellation {
+        Cancellation::new(self.clone())
+    }
+
+    /// A state that was given to the builder; for extractors, which say in
+    /// [`FromContext::needs`](super::FromContext::needs) what they ask for. A handler takes
+    /// [`State`](super::State) instead.
+    pub fn state<T: Clone + Send + Sync + 'static>(&self) -> Result<T> {
+        self.parts.publisher.states().need()
+    }
+
+    /// Says how far the handler is: a note, a percentage, or both. The last one is kept.
+    ///
+    /// ```
+    /// # fn example(context: punctual::Context) {
+    /// context.progress("reading");
+    /// context.progress(40);
+    /// context.progress((90, "writing"));
+    /// # }
+    /// ```
+    pub fn progress(&self, progress: impl Into<Progress>) {
+        let progress = progress.into();
+        self.parts.said.progress(progress.clone());
         self.parts.events.emit(Event::AttemptProgressed {
             message: self.message_id(),
             execution: self.execution_id(),
-            note,
+            percent: progress.percent,
+            note: progress.note,
         });
+    }
+
+    /// How far the handler said it is.
+    pub fn progressed(&self) -> Option<Progress> {
+        self.parts.said.progressed()
+    }
+
+    /// Reports success, with a message that goes into the history; it may be empty. The last report
+    /// counts. An error that is returned afterwards is a failure all the same.
+    pub fn report_success(&self, message: impl AsRef<str>) {
+        self.parts.said.success(message.as_ref());
+    }
+
+    /// Reports a failure: the attempt fails with this text, also when the handler then says that it
+    /// is done.
+    pub fn report_failure(&self, error: impl AsRef<str>) {
+        self.parts.said.failure(error.as_ref());
+    }
+
+    /// What was reported, when something was.
+    pub fn reported(&self) -> Option<Reported> {
+        self.parts.said.reported()
+    }
+
+    /// Writes a line for people. The newest 100 lines of an attempt are kept, 1,000 characters of
+    /// each.
+    pub fn log(&self, line: impl AsRef<str>) {
+        self.parts.said.log(line.as_ref());
+    }
+
+    /// The lines written so far, oldest first. Whoever stores an execution takes them from here.
+    pub fn logged(&self) -> Vec<Arc<str>> {
+        self.parts.said.logged()
+    }
+
+    /// One more slot of the queue, for a call that outlives its attempt.
+    pub(super) fn more_slots(&self) -> Option<Slot> {
+        self.parts.slots.as_ref().map(Slots::take)
     }
 
     /// A publisher whose messages carry this story on.
@@ -297,6 +355,7 @@ impl Context {
         now: Timestamp,
     ) -> Execution {
         let message = &self.parts.message;
+        let note = note.or_else(|| self.success_note(ending));
         Execution {
             id: self.execution_id(),
             message: Some(message.id),
@@ -315,6 +374,16 @@ impl Context {
             ending,
             note,
             log: None,
+        }
+    }
+
+    /// What a handler that succeeded reported, for the history.
+    fn success_note(&self, ending: Ending) -> Option<Arc<str>> {
+        match self.reported()? {
+            Reported::Success(text) if ending == Ending::Succeeded && !text.is_empty() => {
+                Some(text)
+            }
+            _ => None,
         }
     }
 

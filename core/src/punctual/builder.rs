@@ -1,10 +1,10 @@
 //! The builder: handlers, jobs, transports and options, checked as a whole.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::any::TypeId;
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::{Arc, Mutex};
 
 use jiff::Timestamp;
-use serde::de::DeserializeOwned;
 
 use super::Punctual;
 use super::running::{Blueprint, Subscribed};
@@ -14,7 +14,7 @@ use crate::clock::{Clock, StorageClock, SystemClock};
 use crate::engine::{InFlight, Options, Process, Registration, Registry, Stop, Worked};
 use crate::error::{Error, Result};
 use crate::event::{Event, Events};
-use crate::handler::{AnyHandler, Handler, erase};
+use crate::handler::{IntoHandler, States, Unbound};
 use crate::inspect::Inspect;
 use crate::middleware::Middleware;
 use crate::model::{
@@ -22,6 +22,7 @@ use crate::model::{
     TransportName,
 };
 use crate::policy::{Declaration, configured_schedule};
+use crate::schedule::Calendar;
 use crate::storage::Storage;
 use crate::transport::{Delay, Subscription, Transport};
 
@@ -37,13 +38,23 @@ pub struct Builder {
     holds: bool,
     volatile_delays: bool,
     transports: Vec<(String, Arc<dyn Transport>)>,
-    handlers: Vec<(String, Arc<dyn AnyHandler>, Terms)>,
+    handlers: Vec<Registering>,
+    pub(super) states: States,
+    pub(super) calendars: Vec<Calendar>,
+    pub(super) registered: HashSet<TypeId>,
     subscriptions: Vec<(String, String, String)>,
     jobs: Vec<JobBuilder>,
     cron_overrides: Vec<(String, String)>,
     queues: Vec<(String, usize, Option<usize>)>,
     middleware: Vec<Arc<dyn Middleware>>,
     options: Options,
+}
+
+/// A handler on its way into the registry.
+struct Registering {
+    topic: String,
+    handler: Unbound,
+    terms: Terms,
 }
 
 impl Default for Builder {
@@ -59,6 +70,9 @@ impl Default for Builder {
             volatile_delays: false,
             transports: Vec::new(),
             handlers: Vec::new(),
+            states: States::default(),
+            calendars: Vec::new(),
+            registered: HashSet::new(),
             subscriptions: Vec::new(),
             jobs: Vec::new(),
             cron_overrides: Vec::new(),
@@ -127,22 +141,25 @@ impl Builder {
         self
     }
 
-    /// The handler of a topic, with the usual terms.
-    pub fn handler<M, H>(self, topic: impl Into<String>, handler: H) -> Self
-    where
-        M: DeserializeOwned + Send + 'static,
-        H: Handler<M>,
-    {
+    /// The handler of a topic, with the usual terms: an `async fn`, a closure, or a type that
+    /// implements [`Handler`](crate::Handler).
+    pub fn handler<A, Via>(
+        self,
+        topic: impl Into<String>,
+        handler: impl IntoHandler<A, Via>,
+    ) -> Self {
         self.handler_with(topic, Terms::default(), handler)
     }
 
     /// The handler of a topic, with its own terms for messages that bring none.
-    pub fn handler_with<M, H>(mut self, topic: impl Into<String>, terms: Terms, handler: H) -> Self
-    where
-        M: DeserializeOwned + Send + 'static,
-        H: Handler<M>,
-    {
-        self.handlers.push((topic.into(), erase(handler), terms));
+    pub fn handler_with<A, Via>(
+        mut self,
+        topic: impl Into<String>,
+        terms: Terms,
+        handler: impl IntoHandler<A, Via>,
+    ) -> Self {
+        let (topic, handler) = (topic.into(), handler.into_handler());
+        self.handlers.push(Registering { topic, handler, terms });
         self
     }
 
@@ -159,12 +176,13 @@ impl Builder {
 
     /// A job and its handler, which receives the job's payload, or the
     /// [`Occurrence`](crate::model::Occurrence) when it has none.
-    pub fn job<M, H>(mut self, job: JobBuilder, handler: H) -> Self
-    where
-        M: DeserializeOwned + Send + 'static,
-        H: Handler<M>,
-    {
-        self.handlers.push((job.topic_name(), erase(handler), Terms::recurring()));
+    pub fn job<A, Via>(self, job: JobBuilder, handler: impl IntoHandler<A, Via>) -> Self {
+        self.job_with(job, handler.into_handler())
+    }
+
+    pub(super) fn job_with(mut self, job: JobBuilder, handler: Unbound) -> Self {
+        let (topic, handler) = (job.topic_name(), handler.reporting(job.reports()));
+        self.handlers.push(Registering { topic, handler, terms: Terms::recurring() });
         self.jobs.push(job);
         self
     }
@@ -212,12 +230,12 @@ impl Builder {
     pub fn build(self) -> Result<Punctual> {
         self.options.check()?;
         let transports = named_transports(self.transports)?;
-        let registry = registry(self.handlers)?;
+        let states = self.states.checked()?;
+        let jobs = jobs(self.jobs, &self.calendars)?;
+        check_jobs(&jobs, self.holds, &self.options)?;
+        let registry = registry(self.handlers, &states)?;
         let subscriptions =
             subscriptions(self.subscriptions, &transports, &registry, &self.options)?;
-        let jobs: Vec<Job> =
-            self.jobs.into_iter().map(JobBuilder::finish).collect::<Result<_>>()?;
-        check_jobs(&jobs, self.holds, &self.options)?;
         let queues = queues(self.queues, &jobs, &self.options)?;
         let declarations =
             declarations(jobs, &self.cron_overrides, &self.events, &self.app, self.release)?;
@@ -243,6 +261,7 @@ impl Builder {
             holds: self.holds,
             transports,
             registry,
+            states,
             middleware: self.middleware,
             default_terms: Arc::new(Terms::default()),
             in_flight: Arc::new(InFlight::new()),
@@ -303,13 +322,41 @@ fn distinct(
     storages
 }
 
-fn registry(handlers: Vec<(String, Arc<dyn AnyHandler>, Terms)>) -> Result<Registry> {
+fn registry(handlers: Vec<Registering>, states: &States) -> Result<Registry> {
     let mut registry = Registry::default();
-    for (topic, handler, terms) in handlers {
+    for Registering { topic, handler, terms } in handlers {
         terms.retry.check()?;
-        registry.insert(Topic::new(topic)?, Registration { handler, terms: Arc::new(terms) })?;
+        let topic = Topic::new(topic)?;
+        let (handler, must_report) = handler.bind(states).map_err(|error| {
+            Error::invalid(format!("the handler of the topic {topic:?} {error}"))
+        })?;
+        let registration = Registration { handler, terms: Arc::new(terms), must_report };
+        registry.insert(topic, registration)?;
     }
     Ok(registry)
+}
+
+/// The jobs, each name once, with regard to where they were declared.
+fn jobs(builders: Vec<JobBuilder>, calendars: &[Calendar]) -> Result<Vec<Job>> {
+    let mut places: HashMap<String, Option<&'static str>> = HashMap::new();
+    let mut jobs = Vec::with_capacity(builders.len());
+    for builder in builders {
+        let place = builder.place();
+        let job = builder.finish(calendars)?;
+        if let Some(before) = places.insert(job.name.as_str().to_lowercase(), place) {
+            let places: Vec<&str> = [before, place].into_iter().flatten().collect();
+            let places = match places.as_slice() {
+                [] => String::new(),
+                places => format!(", at {}", places.join(" and at ")),
+            };
+            return Err(Error::conflict(format!(
+                "the job {:?} is declared twice{places} (names are compared without regard to case); rename one of them",
+                job.name
+            )));
+        }
+        jobs.push(job);
+    }
+    Ok(jobs)
 }
 
 fn subscriptions(
@@ -346,15 +393,6 @@ fn subscriptions(
 }
 
 fn check_jobs(jobs: &[Job], holds: bool, options: &Options) -> Result<()> {
-    let mut names = BTreeSet::new();
-    for job in jobs {
-        if !names.insert(job.name.as_str().to_lowercase()) {
-            return Err(Error::conflict(format!(
-                "the job {:?} is declared twice (names are compared without regard to case); rename one of them",
-                job.name
-            )));
-        }
-    }
     for job in jobs {
         job.body.check(options.payload_max).map_err(|error| {
             Error::invalid(format!("the job {:?} cannot be declared: {error}", job.name))

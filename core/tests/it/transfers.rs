@@ -15,9 +15,9 @@ async fn busy() -> Bench {
         builder
             .declare(Job::cron("nightly", "0 2 * * *").zone("Europe/Warsaw"))
             .declare(Job::every("often", seconds(3_600)))
-            .handler("fails", |_: String, _| std::future::ready(Err::<(), _>("no")))
-            .handler("gives up", |_: String, _| std::future::ready(Outcome::Discard("bad".into())))
-            .handler("hangs", |_: String, _| std::future::pending::<()>())
+            .handler("fails", |_: String| std::future::ready(Err::<(), _>("no")))
+            .handler("gives up", |_: String| std::future::ready(Outcome::Discard("bad".into())))
+            .handler("hangs", |_: String| std::future::pending::<()>())
     })
     .await;
     let publisher = bench.punctual.publisher();

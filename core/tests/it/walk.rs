@@ -74,7 +74,7 @@ async fn a_snooze_spends_no_attempt_and_a_discard_is_dead_at_once() {
                 }
                 Outcome::Done
             })
-            .handler("drop", |(): (), _| async { Outcome::Discard("not ours".to_owned()) })
+            .handler("drop", |(): ()| async { Outcome::Discard("not ours".to_owned()) })
     })
     .await;
     let nap = bench.punctual.publisher().publish("nap", &()).await.unwrap();

@@ -13,6 +13,8 @@ const FAMILIES: [&str; 2] = ["storages/", "transports/"];
 const SUITE: &str = "punctual-conformance";
 /// What the SQL storages share.
 const ROWS: &str = "punctual-rows";
+/// What the core is made of besides itself; neither knows the core.
+const PARTS: [&str; 2] = ["punctual-macros", "punctual-schedule"];
 /// The one file of the server that names concrete back-ends.
 const BACK_ENDS: &str = "server/src/backends.rs";
 /// The crate that opens storages by address.
@@ -69,8 +71,12 @@ fn refusal(source: &Source, section: &str, package: &str, back_ends: &[String]) 
     if is_back_end && !shares_rows && !(for_tests && package == SUITE) {
         return Some(format!("a back-end depends on the core only, not on `{package}`"));
     }
-    if folder == "core/" && !for_tests && package != "punctual-macros" {
+    if folder == "core/" && !for_tests && !PARTS.contains(&package) {
         return Some(format!("the core does not know `{package}`"));
+    }
+    let is_part = PARTS.iter().any(|part| folder == part.replace("punctual-", "") + "/");
+    if is_part && !for_tests && package != "punctual-schedule" {
+        return Some(format!("a part of the core does not know `{package}`"));
     }
     let may_name = [CONNECT, "server/"].contains(&folder) || OUTSIDE.contains(&folder);
     if !may_name && !for_tests && back_ends.iter().any(|name| name == package) {
@@ -145,6 +151,15 @@ mod tests {
     fn the_core_knows_nobody() {
         let text = "[dependencies]\npunctual-server.workspace = true\n";
         assert_eq!(count(&[("core/Cargo.toml", text)]), 1);
+    }
+
+    #[test]
+    fn the_core_has_two_parts_that_do_not_know_it() {
+        let both = "[dependencies]\npunctual-macros = { workspace = true }\npunctual-schedule.workspace = true\n";
+        assert_eq!(count(&[("core/Cargo.toml", both)]), 0);
+        assert_eq!(count(&[("schedule/Cargo.toml", both)]), 1);
+        let schedule = "[dependencies]\npunctual-schedule.workspace = true\n";
+        assert_eq!(count(&[("macros/Cargo.toml", schedule)]), 0);
     }
 
     #[test]

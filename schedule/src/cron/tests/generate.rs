@@ -2,7 +2,7 @@
 
 use jiff::civil::DateTime;
 
-use crate::schedule::stable_hash;
+use crate::stable_hash;
 
 /// Zones with gaps and folds of every kind: an hour, half an hour, a day, at
 /// midnight, in winter, by seconds, and names that change without the clock.

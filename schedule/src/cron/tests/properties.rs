@@ -6,8 +6,8 @@ use proptest::prelude::*;
 
 use super::generate::{Random, ZONES, random_expression};
 use super::oracle::clock_changes;
-use crate::schedule::cron::field::Fields;
-use crate::schedule::{Cron, Zone};
+use crate::cron::field::Fields;
+use crate::{Cron, Zone};
 
 /// An expression, a zone and an instant, often near a clock change.
 fn any_case() -> impl Strategy<Value = (Cron, Zone, Timestamp)> {

@@ -20,7 +20,7 @@ use super::zone::Zone;
 /// within bounds, and without the times its calendars exclude.
 ///
 /// ```
-/// use punctual::schedule::Schedule;
+/// use punctual_schedule::Schedule;
 ///
 /// let schedule = Schedule::cron("0 9 * * MON-FRI", "Europe/Berlin")?;
 /// let next = schedule.next("2026-03-27T12:00:00Z".parse()?);

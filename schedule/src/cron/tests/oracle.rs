@@ -9,7 +9,7 @@ use jiff::civil::DateTime;
 use jiff::{Timestamp, ToSpan, Unit};
 
 use super::generate::{Random, ZONES, random_expression};
-use crate::schedule::{Cron, Zone};
+use crate::{Cron, Zone};
 
 /// Every occurrence within a span, in seconds since 1970.
 pub(super) fn occurrences(text: &str, zone: &Zone, from: i64, until: i64) -> BTreeSet<i64> {

@@ -2,7 +2,7 @@
 #![expect(clippy::too_many_lines, reason = "tables are long and flat")]
 
 use super::cron;
-use crate::schedule::{Cron, CronError, CronErrorKind as Kind, CronField as Field};
+use crate::{Cron, CronError, CronErrorKind as Kind, CronField as Field};
 
 fn refused(text: &str) -> CronError {
     match Cron::parse(text) {

@@ -1,7 +1,7 @@
 //! Schedules as a whole: bounds, counts, text, the stored form.
 
 use super::*;
-use crate::schedule::TextDefaults;
+use crate::TextDefaults;
 
 fn at(text: &str) -> Timestamp {
     text.parse().unwrap()

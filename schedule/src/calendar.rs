@@ -17,7 +17,7 @@ use super::zone::Zone;
 /// A named set of excluded times.
 ///
 /// ```
-/// use punctual::schedule::{Calendar, Schedule, Zone};
+/// use punctual_schedule::{Calendar, Schedule, Zone};
 ///
 /// let free = Calendar::new("free days", Zone::named("Europe/Berlin")?, [
 ///     "SAT".parse()?, "SUN".parse()?, "12-25".parse()?, "2026-12-28/2027-01-02".parse()?,

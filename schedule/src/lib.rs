@@ -3,6 +3,9 @@
 //! A [`Schedule`] is a [`Cron`] expression in a [`Zone`], an [`Interval`] on
 //! the time line, or one instant; with bounds, and without the days of its
 //! [`Calendar`]s. [`Spread`] moves the start of a run, never its identity.
+//!
+//! This is the module `punctual::schedule` of the library. It is a crate of its own so that the
+//! attribute `#[punctual::job]` checks a declaration with the same parser while it is compiled.
 
 mod calendar;
 mod cron;
@@ -12,7 +15,6 @@ mod form;
 mod hash;
 mod interval;
 mod near_names;
-#[expect(clippy::module_inception, reason = "the file is named after its type")]
 mod schedule;
 mod spread;
 mod text;
@@ -24,6 +26,7 @@ pub use duration::{format_duration, parse_duration};
 pub use error::ScheduleError;
 pub use hash::stable_hash;
 pub use interval::Interval;
+pub use near_names::near_words;
 pub use schedule::Schedule;
 pub use spread::{Reach, Spread};
 pub use text::TextDefaults;

@@ -1,7 +1,7 @@
 //! Calendars alone, and searches that must step around them.
 
 use super::*;
-use crate::schedule::Schedule;
+use crate::Schedule;
 
 fn at(text: &str) -> Timestamp {
     text.parse().unwrap()

@@ -4,7 +4,7 @@
 use jiff::Timestamp;
 
 use super::cron;
-use crate::schedule::{CronErrorKind as Kind, Zone};
+use crate::{CronErrorKind as Kind, Zone};
 
 fn at(text: &str) -> Timestamp {
     text.parse().unwrap()

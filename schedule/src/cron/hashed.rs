@@ -8,7 +8,7 @@
 use super::error::{CronError, CronErrorKind as Kind};
 use super::field::CronField;
 use super::reader::{Reader, range_bits};
-use crate::schedule::hash::stable_hash;
+use crate::hash::stable_hash;
 
 impl Reader<'_> {
     /// `H`, `H/n`, `H(a-b)` or `H(a-b)/n`.

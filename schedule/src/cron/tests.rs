@@ -7,7 +7,7 @@ mod properties;
 mod texts;
 mod times;
 
-use crate::schedule::Cron;
+use crate::Cron;
 
 fn cron(text: &str) -> Cron {
     Cron::parse(text).unwrap_or_else(|error| panic!("{text:?}: {error}"))

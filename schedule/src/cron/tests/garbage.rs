@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 
 use super::generate::Random;
-use crate::schedule::{Cron, CronErrorKind, Zone};
+use crate::{Cron, CronErrorKind, Zone};
 
 const CORPUS: [&str; 24] = [
     "* * * * *",

@@ -13,7 +13,7 @@ use super::error::{CronError, CronErrorKind};
 use super::field::Fields;
 use super::parse::{LENGTH_MAX, parse};
 use super::{clock_change, describe, text};
-use crate::schedule::Zone;
+use crate::Zone;
 use jiff::Timestamp;
 
 /// A cron expression of five fields (minute, hour, day of month, month, day of
@@ -24,7 +24,7 @@ use jiff::Timestamp;
 /// the first pass only, and times given by a star, range or step in both.
 ///
 /// ```
-/// use punctual::schedule::{Cron, Zone};
+/// use punctual_schedule::{Cron, Zone};
 ///
 /// let cron: Cron = "30 2 * * *".parse()?;
 /// let zone = Zone::named("Europe/Berlin")?;
@@ -66,7 +66,7 @@ impl Cron {
     }
 
     /// An expression as it was stored: the text as given, and what it drew.
-    pub(in crate::schedule) fn restored(source: &str, resolved: &str) -> Result<Cron, CronError> {
+    pub(crate) fn restored(source: &str, resolved: &str) -> Result<Cron, CronError> {
         let mut cron = Cron::parse(resolved)?;
         cron.resolved = Some(cron.source);
         cron.source = source.chars().take(LENGTH_MAX).collect::<String>().into();

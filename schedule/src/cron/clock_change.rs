@@ -11,7 +11,7 @@ use jiff::civil::DateTime;
 use jiff::tz::Offset;
 
 use super::field::Fields;
-use crate::schedule::zone::{ClockChange, Reading, Zone};
+use crate::zone::{ClockChange, Reading, Zone};
 
 /// The first occurrence strictly after an instant.
 pub(super) fn next(fields: &Fields, after: Timestamp, zone: &Zone) -> Option<Timestamp> {

@@ -1,4 +1,4 @@
-//! Suggestions for a zone name that does not exist.
+//! Suggestions for a name that does not exist: of a zone, or of anything with a list of names.
 
 use std::cmp::Reverse;
 
@@ -21,6 +21,28 @@ pub(super) fn near_names(name: &str) -> Vec<String> {
     near.sort();
     near.into_iter().map(|(_, _, known)| known).take(3).collect()
 }
+
+/// Up to three of the known words that differ from a wanted one in at most two letters, nearest
+/// first; what a message proposes after "did you mean".
+///
+/// ```
+/// use punctual_schedule::near_words;
+///
+/// assert_eq!(near_words("timout", ["timeout", "topic"]), ["timeout"]);
+/// ```
+pub fn near_words<'a>(wanted: &str, known: impl IntoIterator<Item = &'a str>) -> Vec<&'a str> {
+    let wanted: String = wanted.chars().take(WORD_LENGTH_MAX).collect::<String>().to_lowercase();
+    let near = known.into_iter().filter_map(|word| {
+        let distance = distance(&wanted, &word.to_lowercase());
+        (distance <= 2 && distance < wanted.chars().count()).then_some((distance, word))
+    });
+    let mut near: Vec<(usize, &str)> = near.collect();
+    near.sort_unstable();
+    near.into_iter().map(|(_, word)| word).take(3).collect()
+}
+
+/// More letters than any known word has.
+const WORD_LENGTH_MAX: usize = 100;
 
 /// How many letters must be added, dropped or replaced.
 fn distance(a: &str, b: &str) -> usize {

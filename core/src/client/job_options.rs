@@ -1,0 +1,144 @@
+//! More of what a job may be told: the bounds of its schedule, what it leaves out, and what its
+//! handler owes.
+
+use jiff::Timestamp;
+
+use super::JobBuilder;
+use crate::error::{Error, Result};
+use crate::schedule::{Calendar, Schedule, near_words};
+
+/// What bounds a schedule, until it is known.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Limits {
+    start: Option<Timestamp>,
+    end: Option<Timestamp>,
+    runs_max: Option<u64>,
+    exclude: Vec<Exclusion>,
+}
+
+/// A calendar, or the name of one that the builder was given.
+#[derive(Clone, Debug)]
+pub enum Exclusion {
+    /// The calendar itself.
+    Calendar(Calendar),
+    /// The name of a calendar given to [`Builder::calendar`](crate::Builder::calendar).
+    Named(String),
+}
+
+impl From<Calendar> for Exclusion {
+    fn from(calendar: Calendar) -> Self {
+        Self::Calendar(calendar)
+    }
+}
+
+impl From<&str> for Exclusion {
+    fn from(name: &str) -> Self {
+        Self::Named(name.to_owned())
+    }
+}
+
+impl From<String> for Exclusion {
+    fn from(name: String) -> Self {
+        Self::Named(name)
+    }
+}
+
+impl JobBuilder {
+    /// Nothing before an instant; the instant itself may be an occurrence.
+    pub fn start(mut self, at: Timestamp) -> Self {
+        self.limits.start = Some(at);
+        self
+    }
+
+    /// Nothing from an instant on.
+    pub fn end(mut self, at: Timestamp) -> Self {
+        self.limits.end = Some(at);
+        self
+    }
+
+    /// No more than this many runs, then the job is finished.
+    pub fn max_runs(mut self, runs: u64) -> Self {
+        self.limits.runs_max = Some(runs);
+        self
+    }
+
+    /// Leaves out the occurrences that lie in a calendar: the calendar itself, or the name of one
+    /// that was given to [`Builder::calendar`](crate::Builder::calendar).
+    pub fn exclude(mut self, calendar: impl Into<Exclusion>) -> Self {
+        self.limits.exclude.push(calendar.into());
+        self
+    }
+
+    /// Its handler must report: returning without
+    /// [`Context::report_success`](crate::Context::report_success) or
+    /// [`report_failure`](crate::Context::report_failure) is a failure. It belongs to the handler
+    /// that is registered with the job here, not to the definition that is stored.
+    pub fn must_report(mut self) -> Self {
+        self.must_report = true;
+        self
+    }
+
+    /// Where it was declared, for messages about it. `#[job]` calls this.
+    #[doc(hidden)]
+    pub fn declared_at(mut self, place: &'static str) -> Self {
+        self.place = Some(place);
+        self
+    }
+
+    pub(crate) fn reports(&self) -> bool {
+        self.must_report
+    }
+
+    pub(crate) fn place(&self) -> Option<&'static str> {
+        self.place
+    }
+
+    #[cfg(feature = "discovery")]
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+}
+
+impl Limits {
+    /// The schedule within these bounds; what is wrong with them names the field.
+    pub(super) fn apply(self, schedule: Schedule, known: &[Calendar]) -> Result<Schedule> {
+        let mut schedule = schedule;
+        if let Some(start) = self.start {
+            schedule = schedule.starting(start).map_err(|error| of_field("start", &error))?;
+        }
+        if let Some(end) = self.end {
+            schedule = schedule.ending(end).map_err(|error| of_field("end", &error))?;
+        }
+        match self.runs_max {
+            Some(0) => {
+                return Err(Error::invalid("max_runs: 0 runs are none; give 1 or more"));
+            }
+            Some(runs) => schedule = schedule.at_most(runs),
+            None => {}
+        }
+        for exclusion in self.exclude {
+            let calendar = match exclusion {
+                Exclusion::Calendar(calendar) => calendar,
+                Exclusion::Named(name) => named(&name, known)?,
+            };
+            schedule = schedule.excluding(calendar);
+        }
+        Ok(schedule)
+    }
+}
+
+fn of_field(field: &str, error: &dyn std::fmt::Display) -> Error {
+    Error::invalid(format!("{field}: {error}"))
+}
+
+fn named(name: &str, known: &[Calendar]) -> Result<Calendar> {
+    if let Some(calendar) = known.iter().find(|calendar| calendar.name() == name) {
+        return Ok(calendar.clone());
+    }
+    let near = near_words(name, known.iter().map(Calendar::name));
+    let hint = match near.as_slice() {
+        [] => "give it to the builder with calendar()".to_owned(),
+        near => format!("did you mean {}?", near.join(" or ")),
+    };
+    Err(Error::invalid(format!("exclude: there is no calendar {name:?}; {hint}")))
+}

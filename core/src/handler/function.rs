@@ -1,0 +1,156 @@
+//! From a function to a handler. Which function, which arguments and which answer are three separate
+//! questions to the compiler, so that what does not fit is named: an argument, or what is returned.
+
+use std::future::Future;
+use std::marker::PhantomData;
+use std::sync::Arc;
+
+use futures_util::future::BoxFuture;
+
+use super::arguments::{Arguments, Whole};
+use super::state::States;
+use super::{AnyHandler, Handler, HandlerResult, IntoOutcome, Prepared};
+use crate::error::Result;
+use crate::model::Message;
+
+/// Something that can be called with a list of arguments: a function, a closure, or a type that
+/// implements [`Handler`].
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a handler",
+    label = "not a function with up to nine arguments, and no type that implements `Handler`",
+    note = "a handler is an `async fn` whose arguments are taken by value: the payload, then up to eight extractors",
+    note = "name the types of a closure's arguments; wrap a plain `fn` in `punctual::blocking`"
+)]
+pub trait Function<A> {
+    /// What it returns: a future that ends with what [`IntoOutcome`] accepts.
+    type Future;
+
+    /// Calls it.
+    fn call(this: &Arc<Self>, arguments: A) -> Self::Future;
+
+    /// Whether returning without a report is a failure.
+    fn must_report(&self) -> bool {
+        false
+    }
+}
+
+macro_rules! functions {
+    ($($Type:ident),*) => {
+        impl<Call, Answer, $($Type),*> Function<($($Type,)*)> for Call
+        where
+            Call: Fn($($Type),*) -> Answer,
+        {
+            type Future = Answer;
+
+            #[allow(non_snake_case)] // a variable per type, named like it
+            fn call(this: &Arc<Self>, ($($Type,)*): ($($Type,)*)) -> Answer {
+                this($($Type),*)
+            }
+        }
+    };
+}
+
+functions!();
+functions!(A);
+functions!(A, B);
+functions!(A, B, C);
+functions!(A, B, C, D);
+functions!(A, B, C, D, E);
+functions!(A, B, C, D, E, F);
+functions!(A, B, C, D, E, F, G);
+functions!(A, B, C, D, E, F, G, H);
+functions!(A, B, C, D, E, F, G, H, I);
+
+impl<M: Send + 'static, H: Handler<M>> Function<Whole<M>> for H {
+    type Future = BoxFuture<'static, HandlerResult>;
+
+    fn call(this: &Arc<Self>, Whole { message, context }: Whole<M>) -> Self::Future {
+        let this = this.clone();
+        Box::pin(async move { this.handle(message, context).await })
+    }
+}
+
+/// Whatever a builder accepts as a handler. Nobody implements it by hand: write an `async fn`, a
+/// closure, or a type that implements [`Handler`]. `A` and `Via` are inferred.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a handler",
+    note = "a handler is an `async fn`, a closure that returns a future, or a type that implements `punctual::Handler`"
+)]
+pub trait IntoHandler<A, Via> {
+    /// The handler before the states are known.
+    fn into_handler(self) -> Unbound;
+}
+
+impl<H, A, Via> IntoHandler<A, Via> for H
+where
+    H: Function<A> + Send + Sync + 'static,
+    H::Future: Future + Send + 'static,
+    <H::Future as Future>::Output: IntoOutcome,
+    A: Arguments<Via>,
+    Via: 'static,
+{
+    fn into_handler(self) -> Unbound {
+        let must_report = self.must_report();
+        let bind = move |states: &States| {
+            let ready = A::ready(states)?;
+            let bound = Bound { function: Arc::new(self), ready, arguments: PhantomData };
+            Ok(Arc::new(bound) as Arc<dyn AnyHandler>)
+        };
+        Unbound { bind: Box::new(bind), must_report }
+    }
+}
+
+/// Gives a handler its states.
+type Bind = Box<dyn FnOnce(&States) -> Result<Arc<dyn AnyHandler>> + Send + Sync>;
+
+/// A handler that does not have its states yet.
+pub struct Unbound {
+    bind: Bind,
+    must_report: bool,
+}
+
+impl Unbound {
+    /// The handler with its states, and whether it must report.
+    pub(crate) fn bind(self, states: &States) -> Result<(Arc<dyn AnyHandler>, bool)> {
+        Ok(((self.bind)(states)?, self.must_report))
+    }
+
+    /// The same handler, which must report.
+    pub(crate) fn reporting(mut self, must_report: bool) -> Self {
+        self.must_report |= must_report;
+        self
+    }
+}
+
+impl std::fmt::Debug for Unbound {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Unbound").field("must_report", &self.must_report).finish_non_exhaustive()
+    }
+}
+
+/// A function with what its arguments need.
+struct Bound<H, A: Arguments<Via>, Via> {
+    function: Arc<H>,
+    ready: A::Ready,
+    arguments: PhantomData<fn(Via) -> A>,
+}
+
+impl<H, A, Via> AnyHandler for Bound<H, A, Via>
+where
+    H: Function<A> + Send + Sync + 'static,
+    H::Future: Future + Send + 'static,
+    <H::Future as Future>::Output: IntoOutcome,
+    A: Arguments<Via>,
+    Via: 'static,
+{
+    fn prepare(&self, message: &Message) -> Result<Prepared<'_>> {
+        let read = A::read(message)?;
+        Ok(Box::new(move |context| {
+            Box::pin(async move {
+                let arguments = A::take(read, &self.ready, &context).await?;
+                drop(context);
+                H::call(&self.function, arguments).await.into_outcome()
+            })
+        }))
+    }
+}

@@ -1,0 +1,153 @@
+//! The options of a declaration as they are written: each name once, with its value and its place.
+//! What the values mean is read in `declaration.rs`.
+
+use std::collections::BTreeMap;
+
+use proc_macro2::Span;
+use punctual_schedule::near_words;
+use syn::ext::IdentExt;
+use syn::parse::{Parse, ParseStream};
+use syn::{Ident, Token};
+
+use crate::value::Value;
+
+/// Every option there is.
+const KNOWN: [&str; 27] = [
+    "name",
+    "cron",
+    "zone",
+    "every",
+    "anchor",
+    "once",
+    "start",
+    "end",
+    "max_runs",
+    "exclude",
+    "misfire",
+    "misfire_threshold",
+    "misfire_window",
+    "catch_up_max",
+    "overlap",
+    "retry",
+    "attempts",
+    "timeout",
+    "on_timeout",
+    "queue",
+    "priority",
+    "spread",
+    "topic",
+    "tags",
+    "description",
+    "must_report",
+    "blocking",
+];
+
+/// Other words for the same thing.
+const SAME: [(&str, &str); 1] = [("jitter", "spread")];
+
+/// Words that people try, and what is meant by them.
+const MEANT: [(&str, &str); 10] = [
+    ("threshold", "did you mean `misfire_threshold`?"),
+    ("window", "did you mean `misfire_window`?"),
+    ("catch_up", "did you mean `catch_up_max`?"),
+    ("timezone", "did you mean `zone`?"),
+    ("tz", "did you mean `zone`?"),
+    ("interval", "did you mean `every`?"),
+    ("tag", "did you mean `tags`?"),
+    ("calendar", "did you mean `exclude`?"),
+    ("retries", "did you mean `attempts`, which counts the first one too?"),
+    (
+        "payload",
+        "a declaration has none; its handler takes the `Occurrence` or nothing. With a payload, use `Job::cron(...).payload(...)` and `Builder::job`",
+    ),
+];
+
+/// The options that were given.
+pub(crate) struct Options {
+    given: BTreeMap<&'static str, Given>,
+}
+
+/// One option.
+pub(crate) struct Given {
+    pub(crate) name: Ident,
+    pub(crate) value: Option<Value>,
+}
+
+impl Parse for Options {
+    fn parse(input: ParseStream<'_>) -> syn::Result<Self> {
+        let mut given = BTreeMap::new();
+        while !input.is_empty() {
+            let name = Ident::parse_any(input)?;
+            let known = known(&name)?;
+            let value = if input.peek(Token![=]) {
+                input.parse::<Token![=]>()?;
+                Some(input.parse::<Value>()?)
+            } else {
+                None
+            };
+            let span = name.span();
+            if given.insert(known, Given { name, value }).is_some() {
+                return Err(syn::Error::new(
+                    span,
+                    format!("the option `{known}` is given twice; keep one of them"),
+                ));
+            }
+            if !input.is_empty() {
+                input.parse::<Token![,]>()?;
+            }
+        }
+        Ok(Self { given })
+    }
+}
+
+/// The option a word means.
+fn known(name: &Ident) -> syn::Result<&'static str> {
+    let word = name.to_string();
+    let same = SAME.iter().find(|(other, _)| *other == word).map_or(word.as_str(), |(_, own)| own);
+    if let Some(known) = KNOWN.iter().find(|known| **known == same) {
+        return Ok(known);
+    }
+    let meant =
+        MEANT.iter().find(|(tried, _)| *tried == word).map(|(_, meant)| (*meant).to_owned());
+    let hint = meant.unwrap_or_else(|| match near_words(&word, KNOWN).as_slice() {
+        [] => format!("the options are {}", KNOWN.join(", ")),
+        near => format!("did you mean `{}`?", near.join("` or `")),
+    });
+    Err(syn::Error::new(name.span(), format!("a job has no option `{word}`; {hint}")))
+}
+
+impl Options {
+    /// Takes an option out.
+    pub(crate) fn take(&mut self, name: &str) -> Option<Given> {
+        self.given.remove(name)
+    }
+
+    /// Where an option stands, if it is there.
+    pub(crate) fn place(&self, name: &str) -> Option<Span> {
+        self.given.get(name).map(|given| given.name.span())
+    }
+
+    /// Takes an option out that stands alone.
+    pub(crate) fn flag(&mut self, name: &str) -> syn::Result<bool> {
+        match self.take(name) {
+            None => Ok(false),
+            Some(Given { value: None, .. }) => Ok(true),
+            Some(Given { name, .. }) => {
+                let text = format!("`{name}` stands alone, without a value");
+                Err(syn::Error::new(name.span(), text))
+            }
+        }
+    }
+
+    /// Takes the value of an option out.
+    pub(crate) fn value(&mut self, name: &str) -> syn::Result<Option<Value>> {
+        match self.take(name) {
+            None => Ok(None),
+            Some(Given { value: Some(value), .. }) => Ok(Some(value)),
+            Some(Given { name, .. }) => {
+                let text = format!("`{name}` needs a value: `{name} = ...`");
+                Err(syn::Error::new(name.span(), text))
+            }
+        }
+    }
+}
