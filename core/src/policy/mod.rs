@@ -1,7 +1,9 @@
 //! Decisions, pure: what is known goes in, what happens next comes out. Nothing here reads a clock,
 //! draws a random number or touches a storage, so every rule can be tested as a table.
 
+mod edit;
 mod hold;
+mod layers;
 mod misfire;
 mod overlap;
 mod plan;
@@ -12,7 +14,9 @@ mod spelling;
 mod timeout;
 mod verdict;
 
+pub use edit::{Edit, Field, PREVIEW_MAX, Preview, preview, reset, upcoming};
 pub use hold::{Hold, Means, cannot_wait, hold};
+pub use layers::{Layer, Winner, layers};
 pub use misfire::{
     CATCH_UP_LIMIT, CATCH_UP_MAX_DEFAULT, Misfire, MisfirePolicy, THRESHOLD_CHOSEN_DEFAULT,
     THRESHOLD_DEFAULT,
