@@ -2,7 +2,11 @@
 //! never at three in the morning.
 
 mod builder;
+mod configure;
 mod running;
+mod until;
 
 pub use builder::Builder;
 pub use running::{Punctual, Stopped};
+#[cfg(feature = "signals")]
+pub use until::signalled;

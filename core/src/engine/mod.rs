@@ -3,11 +3,13 @@
 
 mod attempt;
 mod in_flight;
+mod jump;
 mod lookout;
 mod options;
 mod process;
 mod pruner;
 mod pulse;
+mod recent;
 mod reconciler;
 mod registry;
 mod relay;
@@ -19,16 +21,19 @@ mod turns;
 mod worker;
 
 pub(crate) use in_flight::InFlight;
+pub(crate) use jump::jump;
 pub(crate) use lookout::Lookout;
 pub use options::Options;
 pub(crate) use process::Process;
 pub use pruner::Pruner;
 pub(crate) use pulse::{PULSE_REST_MAX, Pulse, alive, goodbye};
+pub use recent::RECENT_RUNS_MAX;
+pub(crate) use recent::Recent;
 pub(crate) use reconciler::Reconciler;
 pub(crate) use registry::{Registration, Registry};
 pub(crate) use relay::Relay;
 pub(crate) use rescuer::Rescuer;
-pub(crate) use scheduler::{Scheduler, occurrence_message, resume};
+pub(crate) use scheduler::{Decision, Scheduler, occurrence_message, resume};
 pub(crate) use service::{Pace, REST_MAX, Stop, backoff, run};
 pub use service::{Service, Turn};
 pub(crate) use settle::{Settler, SubscribedTo};

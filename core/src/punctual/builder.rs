@@ -7,13 +7,15 @@ use jiff::Timestamp;
 use serde::de::DeserializeOwned;
 
 use super::Punctual;
+use super::configure::{Rank, configured, sources};
 use super::running::{Blueprint, Subscribed};
 use crate::builtin::MemoryStorage;
 use crate::client::JobBuilder;
 use crate::clock::{Clock, StorageClock, SystemClock};
-use crate::engine::{InFlight, Options, Process, Registration, Registry, Stop};
+use crate::config::Configuration;
+use crate::engine::{InFlight, Options, Process, Recent, Registration, Registry, Stop};
 use crate::error::{Error, Result};
-use crate::event::{Event, Events};
+use crate::event::Events;
 use crate::handler::{AnyHandler, Handler, erase};
 use crate::inspect::Inspect;
 use crate::middleware::Middleware;
@@ -21,7 +23,7 @@ use crate::model::{
     IdSource, Ids, Job, JobName, NAME_LENGTH_MAX, Origin, ProcessId, Queue, Terms, Topic,
     TransportName,
 };
-use crate::policy::{Declaration, configured_schedule};
+use crate::policy::Declaration;
 use crate::storage::Storage;
 use crate::transport::{Delay, Subscription, Transport};
 
@@ -40,7 +42,8 @@ pub struct Builder {
     handlers: Vec<(String, Arc<dyn AnyHandler>, Terms)>,
     subscriptions: Vec<(String, String, String)>,
     jobs: Vec<JobBuilder>,
-    cron_overrides: Vec<(String, String)>,
+    pub(super) cron_overrides: Vec<(String, String)>,
+    pub(super) configurations: Vec<(Rank, Result<Configuration>)>,
     queues: Vec<(String, usize)>,
     middleware: Vec<Arc<dyn Middleware>>,
     options: Options,
@@ -62,6 +65,7 @@ impl Default for Builder {
             subscriptions: Vec::new(),
             jobs: Vec::new(),
             cron_overrides: Vec::new(),
+            configurations: Vec::new(),
             queues: Vec::new(),
             middleware: Vec::new(),
             options: Options::default(),
@@ -175,13 +179,6 @@ impl Builder {
         self
     }
 
-    /// The cron expression that the configuration gives a job instead of the declared one. One that
-    /// cannot be read is reported as an event, and the declared one is used.
-    pub fn cron_override(mut self, job: impl Into<String>, expression: impl Into<String>) -> Self {
-        self.cron_overrides.push((job.into(), expression.into()));
-        self
-    }
-
     /// A queue this process works on, and how many of its messages at once. Without any, it works on
     /// the queue `default` and on the queues of its jobs.
     pub fn queue(mut self, name: impl Into<String>, concurrency: usize) -> Self {
@@ -210,10 +207,19 @@ impl Builder {
             subscriptions(self.subscriptions, &transports, &registry, &self.options)?;
         let jobs: Vec<Job> =
             self.jobs.into_iter().map(JobBuilder::finish).collect::<Result<_>>()?;
+        let jobs = once_each(jobs);
         check_jobs(&jobs, self.holds, &self.options)?;
         let queues = queues(self.queues, &jobs, &self.options)?;
-        let declarations =
-            declarations(jobs, &self.cron_overrides, &self.events, &self.app, self.release)?;
+        let sources = sources(&self.cron_overrides, self.configurations)?;
+        let (configured, misconfigured) = configured(&jobs, &sources, &self.events);
+        let declarations = jobs.into_iter().zip(configured).map(|(job, configured)| Declaration {
+            job,
+            configured,
+            app: self.app.clone(),
+            release: self.release,
+            origin: Origin::Declared,
+        });
+        let declarations = declarations.collect();
         let (storage, inspect) = self.stores.unwrap_or_else(|| {
             let memory = Arc::new(MemoryStorage::new(self.clock.clone()));
             (memory.clone(), memory)
@@ -241,12 +247,13 @@ impl Builder {
             in_flight: Arc::new(InFlight::new()),
             stop: Stop::new(),
             turns: Arc::default(),
+            recent: Recent::default(),
+            declarations,
+            release: self.release,
+            misconfigured,
             alive_until: Mutex::new(Timestamp::MIN),
         });
-        Ok(Punctual::new(
-            process,
-            Blueprint { declarations, release: self.release, queues, subscriptions },
-        ))
+        Ok(Punctual::new(process, Blueprint { queues, subscriptions }))
     }
 }
 
@@ -338,6 +345,22 @@ fn subscriptions(
     Ok(subscriptions)
 }
 
+/// Two modules that declare the very same job declare it once.
+fn once_each(jobs: Vec<Job>) -> Vec<Job> {
+    let mut distinct: Vec<Job> = Vec::with_capacity(jobs.len());
+    let mut places: BTreeMap<JobName, usize> = BTreeMap::new();
+    for job in jobs {
+        match places.get(&job.name) {
+            Some(place) if distinct[*place] == job => {}
+            _ => {
+                places.entry(job.name.clone()).or_insert(distinct.len());
+                distinct.push(job);
+            }
+        }
+    }
+    distinct
+}
+
 fn check_jobs(jobs: &[Job], holds: bool, options: &Options) -> Result<()> {
     let mut names = BTreeSet::new();
     for job in jobs {
@@ -383,37 +406,4 @@ fn queues(
         queues.extend(jobs.iter().map(|job| (job.queue.clone(), options.concurrency)));
     }
     Ok(queues.into_iter().collect())
-}
-
-fn declarations(
-    jobs: Vec<Job>,
-    cron_overrides: &[(String, String)],
-    events: &Events,
-    app: &str,
-    release: u64,
-) -> Result<Vec<Declaration>> {
-    for (name, text) in cron_overrides {
-        let job = JobName::new(name)?;
-        if jobs.iter().all(|declared| declared.name != job) {
-            let error = "no job of this name is declared here; check its spelling".to_owned();
-            events.emit(Event::JobConfigurationInvalid { job, text: text.clone(), error });
-        }
-    }
-    let declaration = |job: Job| {
-        let text =
-            cron_overrides.iter().find(|(name, _)| name == job.name.as_str()).map(|(_, text)| text);
-        let configured = text.and_then(|text| match configured_schedule(&job, text) {
-            Ok(schedule) => Some(schedule),
-            Err(error) => {
-                events.emit(Event::JobConfigurationInvalid {
-                    job: job.name.clone(),
-                    text: text.clone(),
-                    error: error.to_string(),
-                });
-                None
-            }
-        });
-        Declaration { job, configured, app: app.to_owned(), release, origin: Origin::Declared }
-    };
-    Ok(jobs.into_iter().map(declaration).collect())
 }
