@@ -100,6 +100,7 @@ pub mod outbox;
 pub mod policy;
 mod punctual;
 pub mod schedule;
+pub mod status;
 pub mod storage;
 pub mod transfer;
 pub mod transport;
