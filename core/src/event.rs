@@ -1,6 +1,7 @@
 //! Every event the system emits, in one list. Each is one tracing record with stable field names,
 //! one counter and one item on the live stream; `docs/guide/events.md` is rendered from the list.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -9,6 +10,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use tokio::sync::broadcast;
 
+use crate::measure::{Measures, TopicMeasures};
 use crate::model::{
     DeadReason, ExecutionId, JobName, MessageId, Phase, ProcessId, Queue, SkipReason, Topic,
     TransportName,
@@ -130,6 +132,8 @@ events! {
         topic: Topic,
         /// The job, when there is one.
         job: Option<JobName>,
+        /// The instant of its schedule, when it has one.
+        nominal: Option<Timestamp>,
         /// Which attempt this is.
         attempt: u32,
         /// How long after its due time.
@@ -143,6 +147,12 @@ events! {
         execution: ExecutionId,
         /// The topic.
         topic: Topic,
+        /// The job, when there is one.
+        job: Option<JobName>,
+        /// The instant of its schedule, when it has one.
+        nominal: Option<Timestamp>,
+        /// Which attempt this was.
+        attempt: u32,
         /// How long it took.
         took: Duration,
     }
@@ -154,8 +164,14 @@ events! {
         execution: ExecutionId,
         /// The topic.
         topic: Topic,
+        /// The job, when there is one.
+        job: Option<JobName>,
+        /// The instant of its schedule, when it has one.
+        nominal: Option<Timestamp>,
         /// Which attempt this was.
         attempt: u32,
+        /// How long it took.
+        took: Duration,
         /// How it ended.
         ending: &'static str,
         /// What went wrong.
@@ -171,8 +187,14 @@ events! {
         execution: ExecutionId,
         /// The topic.
         topic: Topic,
+        /// The job, when there is one.
+        job: Option<JobName>,
+        /// The instant of its schedule, when it has one.
+        nominal: Option<Timestamp>,
         /// Which attempt this was.
         attempt: u32,
+        /// How long it took.
+        took: Duration,
         /// When it is tried again; none when it is not.
         again_at: Option<Timestamp>,
     }
@@ -184,6 +206,14 @@ events! {
         execution: ExecutionId,
         /// The topic.
         topic: Topic,
+        /// The job, when there is one.
+        job: Option<JobName>,
+        /// The instant of its schedule, when it has one.
+        nominal: Option<Timestamp>,
+        /// Which attempt this was.
+        attempt: u32,
+        /// How long it took.
+        took: Duration,
         /// How it ended.
         ending: &'static str,
     }
@@ -282,6 +312,13 @@ events! {
         /// What is wrong with it.
         error: String,
     }
+    /// Something in the configuration is not used: an unknown key, an unknown job, or a value twice.
+    ConfigurationIgnored, "configuration.ignored", WARN {
+        /// The key.
+        key: String,
+        /// Why it is not used.
+        problem: String,
+    }
     /// Old messages and executions were deleted.
     HistoryPruned, "history.pruned", INFO {
         /// How many messages.
@@ -331,6 +368,7 @@ const STREAM_BUFFER: usize = 4_096;
 #[derive(Debug)]
 pub struct Events {
     counters: Vec<AtomicU64>,
+    measures: Measures,
     stream: broadcast::Sender<Arc<Event>>,
 }
 
@@ -338,17 +376,19 @@ impl Default for Events {
     fn default() -> Self {
         Self {
             counters: Event::LIST.iter().map(|_| AtomicU64::new(0)).collect(),
+            measures: Measures::default(),
             stream: broadcast::Sender::new(STREAM_BUFFER),
         }
     }
 }
 
 impl Events {
-    /// Lets everybody know. Costs a counter and two checks when nobody listens.
+    /// Lets everybody know. Costs a counter and three checks when nobody listens.
     pub fn emit(&self, event: Event) {
         if let Some(counter) = self.counters.get(event.index()) {
             counter.fetch_add(1, Ordering::Relaxed);
         }
+        self.measures.note(&event);
         event.log();
         if self.stream.receiver_count() > 0 {
             // Fails only when the last listener left meanwhile.
@@ -367,6 +407,12 @@ impl Events {
             .iter()
             .zip(&self.counters)
             .map(|(info, count)| (info.name, count.load(Ordering::Relaxed)))
+    }
+
+    /// What attempts cost in this process, per topic, since this was first asked for: whoever exports
+    /// metrics asks once at the start and then as often as it likes. Until then nothing is measured.
+    pub fn measures(&self) -> BTreeMap<String, TopicMeasures> {
+        self.measures.snapshot()
     }
 
     /// How often one event happened in this process.

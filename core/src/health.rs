@@ -5,7 +5,7 @@ use std::fmt;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
 use crate::clock::between;
 pub use crate::engine::LastTurn;
@@ -48,27 +48,46 @@ pub struct Findings {
     pub stale: u64,
     /// Dead letters.
     pub dead: u64,
+    /// Messages that wait, due now or later.
+    pub pending: u64,
+    /// Jobs whose next occurrence is overdue by more than their misfire threshold.
+    pub late: u64,
+    /// What of the configuration could not be used, a sentence each.
+    pub misconfigured: Vec<String>,
     /// The last turn of each service.
     pub services: BTreeMap<String, LastTurn>,
     /// How often the process looks at its storage.
     pub poll_interval: Duration,
 }
 
-/// How a process is, and why.
-#[derive(Clone, Debug, PartialEq)]
+/// How a process is, and why. Written as JSON it has stable keys, lengths in milliseconds.
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Health {
     /// In one word.
     pub condition: Condition,
     /// What speaks against healthy, a sentence each.
     pub reasons: Vec<String>,
-    /// How long a light question to the storage took; none when it was not answered.
-    pub storage_latency: Option<Duration>,
     /// Messages whose lease has run out.
+    #[serde(rename = "stale_count")]
     pub stale: u64,
-    /// Dead letters.
-    pub dead: u64,
+    /// How long a light question to the storage took; none when it was not answered.
+    #[serde(rename = "storage_latency_ms", serialize_with = "milliseconds")]
+    pub storage_latency: Option<Duration>,
     /// How long ago the loops last had a turn that went well; none when they never had.
+    #[serde(rename = "last_tick_age_ms", serialize_with = "milliseconds")]
     pub last_tick_age: Option<Duration>,
+    /// Jobs whose next occurrence is overdue by more than their misfire threshold.
+    pub late_schedules: u64,
+    /// Dead letters.
+    #[serde(rename = "dead_letters")]
+    pub dead: u64,
+    /// Messages that wait, due now or later.
+    pub queue_depth: u64,
+}
+
+#[expect(clippy::ref_option, reason = "the shape that serde asks for")]
+fn milliseconds<S: Serializer>(length: &Option<Duration>, to: S) -> Result<S::Ok, S::Error> {
+    length.map(|length| u64::try_from(length.as_millis()).unwrap_or(u64::MAX)).serialize(to)
 }
 
 impl Health {
@@ -103,9 +122,24 @@ impl Health {
             let stale = findings.stale;
             say(Condition::Degraded, format!("{stale} messages have an owner that is gone"));
         }
+        if findings.late > 0 {
+            let late = findings.late;
+            say(Condition::Degraded, format!("{late} jobs are late; no process fires them"));
+        }
+        for problem in &findings.misconfigured {
+            say(Condition::Degraded, problem.clone());
+        }
         let storage_latency = findings.storage.as_ref().ok().copied();
-        let (stale, dead) = (findings.stale, findings.dead);
-        Self { condition, reasons, storage_latency, stale, dead, last_tick_age }
+        Self {
+            condition,
+            reasons,
+            stale: findings.stale,
+            storage_latency,
+            last_tick_age,
+            late_schedules: findings.late,
+            dead: findings.dead,
+            queue_depth: findings.pending,
+        }
     }
 }
 
@@ -123,6 +157,9 @@ mod tests {
             storage: Ok(Duration::from_millis(3)),
             stale: 0,
             dead: 4,
+            pending: 7,
+            late: 0,
+            misconfigured: Vec::new(),
             services: BTreeMap::from([(TICKING.to_owned(), turn)]),
             poll_interval: Duration::from_secs(1),
         }
@@ -144,6 +181,40 @@ mod tests {
         let health = Health::judge(&Findings { stale: 2, ..fine() }, at(100));
         assert_eq!(health.condition, Condition::Degraded);
         assert_eq!(health.reasons, ["2 messages have an owner that is gone"]);
+    }
+
+    // trap 16
+    // spec: H-55
+    #[test]
+    fn late_schedules_and_a_wrong_configuration_degrade_it() {
+        let health = Health::judge(&Findings { late: 3, ..fine() }, at(100));
+        assert_eq!(health.condition, Condition::Degraded);
+        assert!(health.reasons[0].contains("3 jobs are late"), "{:?}", health.reasons);
+        let misconfigured = vec!["the cron text \"x\" of job \"nightly\" is wrong".to_owned()];
+        let health = Health::judge(&Findings { misconfigured, ..fine() }, at(100));
+        assert_eq!(health.condition, Condition::Degraded);
+        assert!(health.reasons[0].contains("nightly"), "{:?}", health.reasons);
+    }
+
+    // Decision 3.18: the names of the data are fixed.
+    // spec: H-50
+    #[test]
+    fn its_keys_are_stable() {
+        let health = Health::judge(&Findings { stale: 1, ..fine() }, at(100));
+        let expected = serde_json::json!({
+            "condition": "degraded",
+            "reasons": ["1 messages have an owner that is gone"],
+            "stale_count": 1,
+            "storage_latency_ms": 3,
+            "last_tick_age_ms": 1_000,
+            "late_schedules": 0,
+            "dead_letters": 4,
+            "queue_depth": 7,
+        });
+        assert_eq!(serde_json::to_value(health).unwrap(), expected);
+        let down = Findings { storage: Err("gone".to_owned()), ..fine() };
+        let down = serde_json::to_value(Health::judge(&down, at(100))).unwrap();
+        assert!(down["storage_latency_ms"].is_null());
     }
 
     // spec: H-49

@@ -14,6 +14,8 @@ use crate::model::{
     MessageRecord, Queue, State, Topic,
 };
 
+/// How many rows a page has when nobody says.
+pub const PAGE_LIMIT_DEFAULT: usize = 20;
 /// The most rows one page may have.
 pub const PAGE_LIMIT_MAX: usize = 1_000;
 
@@ -101,6 +103,13 @@ pub struct Page<Id> {
     pub after: Option<Id>,
     /// The most rows; capped at [`PAGE_LIMIT_MAX`].
     pub limit: usize,
+}
+
+impl<Id> Default for Page<Id> {
+    /// The first page, with the usual number of rows.
+    fn default() -> Self {
+        Self::first(PAGE_LIMIT_DEFAULT)
+    }
 }
 
 impl<Id> Page<Id> {

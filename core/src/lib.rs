@@ -85,6 +85,7 @@ mod guide_testing {}
 pub mod builtin;
 pub mod client;
 pub mod clock;
+pub mod config;
 #[doc(hidden)]
 pub mod declared;
 pub mod engine;
@@ -94,11 +95,13 @@ pub mod handler;
 pub mod health;
 pub mod inbox;
 pub mod inspect;
+pub mod measure;
 mod middleware;
 pub mod model;
 pub mod outbox;
 pub mod policy;
 mod punctual;
+pub mod status;
 pub mod storage;
 pub mod transfer;
 pub mod transport;
@@ -106,6 +109,7 @@ pub mod transport;
 pub use crate::builtin::{Deduplicate, ManualClock, MemoryStorage, StoredTransport};
 pub use crate::client::{Admin, JobBuilder, Jobs, Publisher};
 pub use crate::clock::{Clock, StorageClock, SystemClock};
+pub use crate::config::Configuration;
 pub use crate::declared::{Declare, DeclaredJob};
 pub use crate::engine::{Options, Service, Turn};
 pub use crate::error::{Error, ErrorKind, Result};
@@ -120,6 +124,8 @@ pub use crate::middleware::{Middleware, NextHandle, NextPublish};
 pub use crate::model::{Job, Message, Occurrence};
 pub use crate::outbox::Outbox;
 pub use crate::policy::{Misfire, Overlap, Retry};
+#[cfg(feature = "signals")]
+pub use crate::punctual::signalled;
 pub use crate::punctual::{Builder, Punctual, Stopped};
 pub use crate::schedule::Schedule;
 pub use crate::storage::Storage;

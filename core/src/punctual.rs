@@ -2,8 +2,12 @@
 //! never at three in the morning.
 
 mod builder;
+mod configure;
 mod running;
 mod shared;
+mod until;
 
 pub use builder::Builder;
 pub use running::{Punctual, Stopped};
+#[cfg(feature = "signals")]
+pub use until::signalled;

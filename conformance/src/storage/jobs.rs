@@ -154,6 +154,7 @@ fn full(name: &str) -> JobRecord {
         retry: Some(Retry::exponential()),
         timeout: Some(None),
         misfire: Some(Misfire::skip_to_next()),
+        skips: [at(120), at(240)].into(),
     };
     JobRecord {
         declared: job.clone(),

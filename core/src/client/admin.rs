@@ -1,25 +1,35 @@
 //! The operator's view: look at jobs, messages and history; trigger, pause, resume, cancel, redrive.
-//! Every change is a compare-and-set or a command that the storage answers; nothing is forced.
+//! Every change is a compare-and-set or a command that the storage answers; nothing is forced. Edits,
+//! moves of the cursor, backfills, commands by filter, status and health are in files of their own.
+
+mod backfill;
+mod editing;
+mod health;
+mod moving;
+mod status;
+mod sweeping;
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
 
-use crate::clock::{Clock, add, between, subtract, within};
+pub use backfill::{Backfill, BackfillOrder, Backfilled, OCCURRENCES_MAX, Which};
+pub use sweeping::{Counted, SWEEP_MAX, Swept};
+
+use crate::clock::subtract;
 use crate::engine::{Process, occurrence_message, resume};
 use crate::error::{Error, Result};
 use crate::event::Event;
-use crate::health::{Findings, Health};
 use crate::inspect::{Counts, ExecutionFilter, JobFilter, MessageFilter, Page, Paged};
 use crate::model::{
     Execution, ExecutionId, JobName, JobRecord, Message, MessageId, MessageRecord, Source, State,
     Steer,
 };
 use crate::policy::{Overlap, Planned, admit};
-use crate::storage::{Command, Commanded, Fired, Firing, Line, Prune, Pruned, Steered};
+use crate::storage::{Command, Commanded, Fired, Firing, Prune, Pruned, Steered};
 
-/// How long a storage may take to answer a question about health.
+/// How long a storage may take to answer a question about how things are.
 const PATIENCE: Duration = Duration::from_secs(5);
 /// How often a change is tried again when others write at the same time.
 const TRIES_MAX: usize = 10;
@@ -53,33 +63,6 @@ pub enum Triggered {
 impl Admin {
     pub(crate) fn new(process: Arc<Process>) -> Self {
         Self { process }
-    }
-
-    /// How this process is. Asks the storage, changes nothing, and is answered within a few seconds
-    /// also when the storage is not.
-    pub async fn health(&self) -> Health {
-        let clock: &dyn Clock = &*self.process.clock;
-        let begun = clock.now();
-        let asked = async {
-            self.process.storage.look(&[Line::Jobs]).await?;
-            let latency = between(begun, clock.now());
-            Ok::<_, Error>((latency, self.process.inspect.counts(clock.now()).await?))
-        };
-        let answer = within(clock, add(begun, PATIENCE), asked).await.unwrap_or_else(|| {
-            Err(Error::unavailable(format!("no answer within {} s", PATIENCE.as_secs())))
-        });
-        let (storage, counts) = match answer {
-            Ok((latency, counts)) => (Ok(latency), counts),
-            Err(error) => (Err(error.to_string()), Counts::default()),
-        };
-        let findings = Findings {
-            storage,
-            stale: counts.stale,
-            dead: counts.total(State::Dead),
-            services: self.process.turns.all(),
-            poll_interval: self.process.options.poll_interval,
-        };
-        Health::judge(&findings, clock.now())
     }
 
     /// Every job, by name.
@@ -210,15 +193,21 @@ impl Admin {
     }
 
     async fn steer(&self, name: &str, steer: Steer, change: &'static str) -> Result<JobRecord> {
+        self.change(name, change, |_, _| Ok(steer.clone())).await
+    }
+
+    /// Changes a job by what its record says, again when somebody else was first.
+    async fn change(
+        &self,
+        name: &str,
+        change: &'static str,
+        decide: impl Fn(&JobRecord, Timestamp) -> Result<Steer>,
+    ) -> Result<JobRecord> {
         for _ in 0..TRIES_MAX {
             let record = self.job(name).await?;
             let now = self.process.now();
-            match self
-                .process
-                .storage
-                .steer(&record.job.name, steer.clone(), record.version, now)
-                .await?
-            {
+            let steer = decide(&record, now)?;
+            match self.process.storage.steer(&record.job.name, steer, record.version, now).await? {
                 Steered::Applied(record) => {
                     self.process
                         .events

@@ -8,7 +8,10 @@ mod publish;
 mod publisher;
 mod ties;
 
-pub use admin::{Admin, PauseRequest, Triggered};
+pub use admin::{
+    Admin, Backfill, BackfillOrder, Backfilled, Counted, OCCURRENCES_MAX, PauseRequest, SWEEP_MAX,
+    Swept, Triggered, Which,
+};
 pub use batch::{BATCH_MEMBERS_MAX, Batch, Batched};
 pub use job_options::Exclusion;
 pub use jobs::{JobBuilder, Jobs, Once};

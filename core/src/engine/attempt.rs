@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use futures_util::FutureExt;
 use jiff::Timestamp;
+use tracing::Instrument;
 
 use super::Process;
 use super::in_flight::Slot;
@@ -58,8 +59,38 @@ pub(crate) fn context(
     })
 }
 
-/// Runs the handler once; nothing when the message belongs to somebody else meanwhile.
+/// Runs the handler once, inside a span of its own; nothing when the message belongs to somebody else
+/// meanwhile.
 pub(crate) async fn attempt(process: &Process, started: &Started) -> Option<Report> {
+    let span = span(started);
+    let report = run(process, started).instrument(span.clone()).await;
+    if let Some(report) = &report {
+        span.record("success", *report == Report::Done);
+    }
+    report
+}
+
+/// The span of an attempt. Its field names are stable; without a subscriber nothing is put together.
+fn span(started: &Started) -> tracing::Span {
+    let Started { delivery, context, .. } = started;
+    let job = context.job();
+    tracing::info_span!(
+        target: "punctual",
+        "attempt",
+        topic = %delivery.message.topic,
+        job = job.map(tracing::field::display),
+        message = %delivery.message.id,
+        execution = %context.execution_id(),
+        attempt = delivery.attempt,
+        attempts_max = context.attempts_max(),
+        nominal = context.nominal().map(tracing::field::display),
+        due_at = %due_at(delivery),
+        correlation = %context.correlation(),
+        success = tracing::field::Empty,
+    )
+}
+
+async fn run(process: &Process, started: &Started) -> Option<Report> {
     let Started { delivery, terms, context, .. } = started;
     let message = &delivery.message;
     process.events.emit(Event::AttemptStarted {
@@ -67,6 +98,7 @@ pub(crate) async fn attempt(process: &Process, started: &Started) -> Option<Repo
         execution: context.execution_id(),
         topic: message.topic.clone(),
         job: context.job().cloned(),
+        nominal: context.nominal(),
         attempt: delivery.attempt,
         late: between(due_at(delivery), context.started_at()),
     });

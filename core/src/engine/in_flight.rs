@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use jiff::Timestamp;
 
 use crate::handler::{Cause, Context};
-use crate::model::LeaseRef;
+use crate::model::{JobName, LeaseRef};
 use crate::storage::{Bell, Storage, Wakeup};
 use crate::transport::Receipt;
 
@@ -61,6 +61,17 @@ impl InFlight {
     /// How many attempts there are.
     pub(crate) fn len(&self) -> usize {
         self.lock().len()
+    }
+
+    /// How many attempts of each job there are.
+    pub(crate) fn jobs(&self) -> BTreeMap<JobName, u64> {
+        let mut jobs = BTreeMap::new();
+        for in_hand in self.lock().values() {
+            if let Some(job) = in_hand.context.job() {
+                *jobs.entry(job.clone()).or_default() += 1;
+            }
+        }
+        jobs
     }
 
     /// The leases in hand, oldest attempt first.

@@ -7,13 +7,16 @@ use std::sync::{Arc, Mutex};
 use jiff::Timestamp;
 
 use super::in_flight::InFlight;
+use super::recent::Recent;
 use super::{Options, Registry, Stop, Turns};
 use crate::clock::{Clock, StorageClock};
+use crate::config::Misconfigured;
 use crate::event::Events;
 use crate::handler::States;
 use crate::inspect::Inspect;
 use crate::middleware::Middleware;
 use crate::model::{ExecutionId, IdSource, MessageId, ProcessId, Terms, TransportName};
+use crate::policy::Declaration;
 use crate::storage::Storage;
 use crate::transport::Transport;
 
@@ -38,6 +41,12 @@ pub(crate) struct Process {
     pub(crate) in_flight: Arc<InFlight>,
     pub(crate) stop: Stop,
     pub(crate) turns: Arc<Turns>,
+    pub(crate) recent: Recent,
+    /// What this process declares, and the stamp it does so under.
+    pub(crate) declarations: Vec<Declaration>,
+    pub(crate) release: u64,
+    /// What of the configuration could not be used.
+    pub(crate) misconfigured: Vec<Misconfigured>,
     /// Until when the others believe us alive; see [`alive`](super::pulse::alive).
     pub(crate) alive_until: Mutex<Timestamp>,
 }

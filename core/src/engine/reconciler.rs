@@ -21,14 +21,12 @@ const TRIES_MAX: usize = 10;
 /// Brings the storage in line with the declarations, once.
 pub(crate) struct Reconciler {
     process: Arc<Process>,
-    declarations: Vec<Declaration>,
-    release: u64,
     done: bool,
 }
 
 impl Reconciler {
-    pub(crate) fn new(process: Arc<Process>, declarations: Vec<Declaration>, release: u64) -> Self {
-        Self { process, declarations, release, done: false }
+    pub(crate) fn new(process: Arc<Process>) -> Self {
+        Self { process, done: false }
     }
 
     /// Does what is left to do; nothing once it has succeeded.
@@ -36,7 +34,7 @@ impl Reconciler {
         if self.done {
             return Ok(());
         }
-        for declaration in &self.declarations {
+        for declaration in &self.process.declarations {
             self.declare(declaration, now).await?;
         }
         self.retire(now).await?;
@@ -79,10 +77,12 @@ impl Reconciler {
             .inspect
             .jobs(JobFilter { app: Some(app.clone()), ..JobFilter::default() })
             .await?;
+        let declared = &self.process.declarations;
         let names: BTreeSet<JobName> =
-            self.declarations.iter().map(|declaration| declaration.job.name.clone()).collect();
+            declared.iter().map(|declaration| declaration.job.name.clone()).collect();
         let allow_empty = self.process.options.allow_empty_reconcile;
-        let set = DeclaredSet { app, release: self.release, names: &names, allow_empty };
+        let release = self.process.release;
+        let set = DeclaredSet { app, release, names: &names, allow_empty };
         for record in retire_vanished(&stored, &set, now) {
             let (job, seen) = (record.job.name.clone(), record.version - 1);
             if self.process.storage.declare(record, Some(seen), now).await? == Declared::Changed {

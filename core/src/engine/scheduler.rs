@@ -17,7 +17,7 @@ use crate::model::{
     Ending, Execution, Headers, Job, JobRecord, Message, MisfireFacts, Occurrence, Retirement,
     SkipReason, Source, Ties, Trail,
 };
-use crate::policy::{COUNT_MAX, Overlap, Plan, Planned, Skip, admit, plan, resumed};
+use crate::policy::{COUNT_MAX, MisfirePolicy, Overlap, Plan, Planned, Skip, admit, plan, resumed};
 use crate::storage::{DueJob, Fired, Firing, Line};
 
 /// How often a firing is decided again in one turn when runs overlap meanwhile.
@@ -82,8 +82,8 @@ impl Service for Scheduler {
 /// What a turn decided about one job.
 pub(crate) struct Decision {
     pub(crate) firing: Firing,
-    plan: Plan,
-    skips: Vec<Skip>,
+    pub(super) plan: Plan,
+    pub(super) skips: Vec<Skip>,
 }
 
 /// Decides about every occurrence of a job from its cursor up to now.
@@ -97,12 +97,17 @@ fn decide(process: &Process, due: &DueJob, now: Timestamp) -> Decision {
     let cursor = record.cursor.unwrap_or(now);
     let mut plan =
         plan(&job.schedule, cursor, &job.misfire, process.options.misfire_threshold, now);
-    let admission = admit(job.overlap, due.alive, std::mem::take(&mut plan.fire));
+    let (unwanted, wanted): (Vec<Planned>, Vec<Planned>) = std::mem::take(&mut plan.fire)
+        .into_iter()
+        .partition(|planned| is_unwanted(record, planned));
+    let admission = admit(job.overlap, due.alive, wanted);
     let left = job.schedule.runs_max().map_or(u64::MAX, |most| most.saturating_sub(record.runs));
     let mut fire = admission.fire;
     fire.truncate(usize::try_from(left).unwrap_or(usize::MAX));
     let mut skips = std::mem::take(&mut plan.skipped);
-    skips.extend(admission.skipped.iter().map(|planned| overlapped(planned.nominal)));
+    skips.extend(unwanted.iter().map(|planned| skip(planned.nominal, SkipReason::Operator)));
+    skips
+        .extend(admission.skipped.iter().map(|planned| skip(planned.nominal, SkipReason::Overlap)));
     let messages: Vec<Arc<Message>> =
         fire.iter().map(|planned| Arc::new(fired_message(process, job, planned, now))).collect();
 
@@ -117,6 +122,7 @@ fn decide(process: &Process, due: &DueJob, now: Timestamp) -> Decision {
         after.cursor = None;
         after.retired = Some(Retirement::Finished);
     }
+    forget_skips(&mut after);
     let firing = firing(record, after, messages, skipped(process, job, &skips, now), now);
     let firing =
         Firing { alive_max: admission.alive_max, cancel_alive: admission.cancel_alive, ..firing };
@@ -154,7 +160,7 @@ fn paused_over(record: &JobRecord, cursor: Option<Timestamp>, now: Timestamp) ->
     })
 }
 
-fn firing(
+pub(super) fn firing(
     record: &JobRecord,
     mut after: JobRecord,
     messages: Vec<Arc<Message>>,
@@ -174,8 +180,24 @@ fn firing(
     }
 }
 
-fn overlapped(nominal: Timestamp) -> Skip {
-    Skip { nominal, first: nominal, count: 1, more: false, reason: SkipReason::Overlap }
+/// Whether an operator asked not to run an occurrence. A run that also stands for others is still due
+/// to those.
+fn is_unwanted(record: &JobRecord, planned: &Planned) -> bool {
+    let stands_alone = planned
+        .misfire
+        .as_ref()
+        .is_none_or(|facts| facts.policy == MisfirePolicy::FireAll || facts.missed_count <= 1);
+    stands_alone && record.overrides.skips.contains(&planned.nominal)
+}
+
+/// Forgets which occurrences were to be skipped once they are behind the cursor.
+pub(super) fn forget_skips(record: &mut JobRecord) {
+    let skips = &mut record.overrides.skips;
+    *skips = record.cursor.map(|cursor| skips.split_off(&cursor)).unwrap_or_default();
+}
+
+pub(super) fn skip(nominal: Timestamp, reason: SkipReason) -> Skip {
+    Skip { nominal, first: nominal, count: 1, more: false, reason }
 }
 
 fn fired_message(process: &Process, job: &Job, planned: &Planned, now: Timestamp) -> Message {
@@ -227,7 +249,12 @@ pub(crate) fn occurrence_message(
 }
 
 /// The history of what was not run, so that every nominal time has an answer.
-fn skipped(process: &Process, job: &Job, skips: &[Skip], now: Timestamp) -> Vec<Execution> {
+pub(super) fn skipped(
+    process: &Process,
+    job: &Job,
+    skips: &[Skip],
+    now: Timestamp,
+) -> Vec<Execution> {
     let execution = |skip: &Skip| Execution {
         id: process.execution_id(now),
         message: None,

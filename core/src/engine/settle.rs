@@ -72,6 +72,7 @@ impl Settler {
         tell(&self.process, &started.context, &judged, now);
         let Started { delivery, terms, context, entered } = *started;
         let execution = Arc::new(context.execution(judged.ending, judged.note.clone(), now));
+        self.process.recent.push(&execution);
         let recorded = match terms.recording {
             Recording::All => true,
             Recording::Failures => judged.ending.is_failure(),
@@ -155,27 +156,40 @@ fn case<'a>(delivery: &'a Delivery, terms: &'a Terms, now: Timestamp) -> Case<'a
 fn tell(process: &Process, context: &Context, judged: &Judged, now: Timestamp) {
     let (message, execution, topic) =
         (context.message_id(), context.execution_id(), context.topic().clone());
-    let attempt = context.attempt();
+    let (job, nominal) = (context.job().cloned(), context.nominal());
+    let (attempt, took) = (context.attempt(), between(context.started_at(), now));
     let again_at =
         if let Verdict::Again { due_at, .. } = judged.verdict { Some(due_at) } else { None };
     process.events.emit(match judged.ending {
-        Ending::Succeeded => Event::AttemptSucceeded {
+        Ending::Succeeded => {
+            Event::AttemptSucceeded { message, execution, topic, job, nominal, attempt, took }
+        }
+        Ending::TimedOut => Event::AttemptTimedOut {
             message,
             execution,
             topic,
-            took: between(context.started_at(), now),
+            job,
+            nominal,
+            attempt,
+            took,
+            again_at,
         },
-        Ending::TimedOut => Event::AttemptTimedOut { message, execution, topic, attempt, again_at },
         ending if ending.is_failure() => Event::AttemptFailed {
             message,
             execution,
             topic,
+            job,
+            nominal,
             attempt,
+            took,
             ending: ending.as_str(),
             error: judged.note.clone(),
             again_at,
         },
-        ending => Event::AttemptYielded { message, execution, topic, ending: ending.as_str() },
+        ending => {
+            let ending = ending.as_str();
+            Event::AttemptYielded { message, execution, topic, job, nominal, attempt, took, ending }
+        }
     });
 }
 

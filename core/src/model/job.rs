@@ -2,6 +2,7 @@
 //! belongs to whoever declared it; the record around it holds the cursor, the pause and the
 //! operator's overrides. A job has no running state; that belongs to its messages.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -93,12 +94,22 @@ pub struct Overrides {
     pub timeout: Option<Option<Duration>>,
     /// Another misfire policy.
     pub misfire: Option<Misfire>,
+    /// Occurrences still to come that are not to be run. They are about the schedule's days, not about
+    /// the definition, so taking the other fields back leaves them.
+    #[serde(skip_serializing_if = "BTreeSet::is_empty")]
+    pub skips: BTreeSet<Timestamp>,
 }
 
 impl Overrides {
     /// Whether nothing is overridden.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
+    }
+
+    /// Nothing overridden, and the same occurrences skipped.
+    #[must_use]
+    pub fn reset(&self) -> Self {
+        Self { skips: self.skips.clone(), ..Self::default() }
     }
 }
 
@@ -218,8 +229,11 @@ impl JobRecord {
                 record.job = (**job).clone();
                 record.cursor = *cursor;
                 // A new schedule may give a finished job more to do.
-                if cursor.is_some() && record.retired == Some(Retirement::Finished) {
-                    record.retired = None;
+                match (cursor, record.retired) {
+                    (Some(_), Some(Retirement::Finished)) => record.retired = None,
+                    // And another one may leave it nothing.
+                    (None, None) => record.retired = Some(Retirement::Finished),
+                    _ => {}
                 }
             }
         }

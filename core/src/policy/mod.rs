@@ -2,7 +2,9 @@
 //! draws a random number or touches a storage, so every rule can be tested as a table.
 
 mod chain;
+mod edit;
 mod hold;
+mod layers;
 mod misfire;
 mod overlap;
 mod plan;
@@ -15,7 +17,9 @@ mod timeout;
 mod verdict;
 
 pub use chain::followers;
+pub use edit::{Edit, Field, PREVIEW_MAX, Preview, preview, reset, upcoming};
 pub use hold::{Hold, Means, cannot_wait, hold};
+pub use layers::{Layer, Winner, layers};
 pub use misfire::{
     CATCH_UP_LIMIT, CATCH_UP_MAX_DEFAULT, Misfire, MisfirePolicy, THRESHOLD_CHOSEN_DEFAULT,
     THRESHOLD_DEFAULT,

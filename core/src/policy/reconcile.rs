@@ -11,7 +11,7 @@ use jiff::Timestamp;
 
 use crate::error::{Error, Result};
 use crate::model::{Job, JobName, JobRecord, Origin, Overrides, Retirement, Steer, Terms};
-use crate::schedule::{Cron, Schedule};
+use crate::schedule::{Cron, Schedule, ScheduleError};
 
 /// What an application declares at its start.
 #[derive(Clone, Debug, PartialEq)]
@@ -89,12 +89,19 @@ pub fn configured_schedule(declared: &Job, cron_text: &str) -> Result<Schedule> 
     };
     let cron =
         Cron::parse_seeded(cron_text, declared.name.as_str()).map_err(|error| refuse(&error))?;
-    let mut schedule = Schedule::of_cron(cron, old.zone());
+    bounded_like(Schedule::of_cron(cron, old.zone()), old).map_err(|error| refuse(&error))
+}
+
+/// A schedule within the bounds of another one, and without the days it leaves out.
+pub(super) fn bounded_like(
+    mut schedule: Schedule,
+    old: &Schedule,
+) -> Result<Schedule, ScheduleError> {
     if let Some(start_at) = old.start_at() {
-        schedule = schedule.starting(start_at).map_err(|error| refuse(&error))?;
+        schedule = schedule.starting(start_at)?;
     }
     if let Some(end_at) = old.end_at() {
-        schedule = schedule.ending(end_at).map_err(|error| refuse(&error))?;
+        schedule = schedule.ending(end_at)?;
     }
     if let Some(runs_max) = old.runs_max() {
         schedule = schedule.at_most(runs_max);
@@ -167,9 +174,17 @@ pub fn retire_vanished(
 }
 
 /// The change that puts an operator's values over a job, or takes them away with empty ones.
+///
+/// Another schedule is followed strictly after now and after what was decided about: editing never
+/// replays the past. The same schedule goes on where it was. A job that is no longer declared gets its
+/// cursor when it comes back.
 pub fn overridden(record: &JobRecord, overrides: Overrides, now: Timestamp) -> Steer {
     let (job, kept) = merged(record, &record.declared, record.configured.as_ref(), &overrides);
-    let cursor = if kept { record.cursor } else { job.schedule.next(now) };
+    let cursor = if kept || record.retired == Some(Retirement::Removed) {
+        record.cursor
+    } else {
+        first_cursor(&job.schedule, record, now)
+    };
     Steer::Override { overrides: Box::new(overrides), job: Box::new(job), cursor }
 }
 
@@ -253,15 +268,20 @@ fn merged(
 ///
 /// Never on one that was decided about: a clock that is behind must not fire an occurrence again.
 fn started(record: JobRecord, now: Timestamp) -> JobRecord {
-    let schedule = &record.job.schedule;
-    let has_runs_left = schedule.runs_max().is_none_or(|most| record.runs < most);
-    let decided = record.last_nominal.map_or(now, |last| last.max(now));
-    let cursor = schedule.next(decided).filter(|_| has_runs_left);
+    let cursor = first_cursor(&record.job.schedule, &record, now);
     let retired = match cursor {
         Some(_) => None,
         None => Some(Retirement::Finished),
     };
     JobRecord { cursor, retired, ..record }
+}
+
+/// The first occurrence of a schedule after now and after what was decided about, while there are runs
+/// left.
+fn first_cursor(schedule: &Schedule, record: &JobRecord, now: Timestamp) -> Option<Timestamp> {
+    let has_runs_left = schedule.runs_max().is_none_or(|most| record.runs < most);
+    let decided = record.last_nominal.map_or(now, |last| last.max(now));
+    schedule.next(decided).filter(|_| has_runs_left)
 }
 
 #[cfg(test)]

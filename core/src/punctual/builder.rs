@@ -7,21 +7,22 @@ use std::sync::{Arc, Mutex};
 use jiff::Timestamp;
 
 use super::Punctual;
+use super::configure::{Rank, configured, sources};
 use super::running::{Blueprint, Subscribed};
 use crate::builtin::MemoryStorage;
 use crate::client::JobBuilder;
 use crate::clock::{Clock, StorageClock, SystemClock};
-use crate::engine::{InFlight, Options, Process, Registration, Registry, Stop, Worked};
+use crate::config::Configuration;
+use crate::engine::{InFlight, Options, Process, Recent, Registration, Registry, Stop, Worked};
 use crate::error::{Error, Result};
-use crate::event::{Event, Events};
+use crate::event::Events;
 use crate::handler::{IntoHandler, States, Unbound};
 use crate::inspect::Inspect;
 use crate::middleware::Middleware;
 use crate::model::{
-    IdSource, Ids, Job, JobName, NAME_LENGTH_MAX, Origin, ProcessId, Queue, Terms, Topic,
-    TransportName,
+    IdSource, Ids, Job, NAME_LENGTH_MAX, Origin, ProcessId, Queue, Terms, Topic, TransportName,
 };
-use crate::policy::{Declaration, configured_schedule};
+use crate::policy::Declaration;
 use crate::schedule::Calendar;
 use crate::storage::Storage;
 use crate::transport::{Delay, Subscription, Transport};
@@ -44,7 +45,8 @@ pub struct Builder {
     pub(super) registered: HashSet<TypeId>,
     subscriptions: Vec<(String, String, String)>,
     jobs: Vec<JobBuilder>,
-    cron_overrides: Vec<(String, String)>,
+    pub(super) cron_overrides: Vec<(String, String)>,
+    pub(super) configurations: Vec<(Rank, Result<Configuration>)>,
     queues: Vec<(String, usize, Option<usize>)>,
     middleware: Vec<Arc<dyn Middleware>>,
     options: Options,
@@ -76,6 +78,7 @@ impl Default for Builder {
             subscriptions: Vec::new(),
             jobs: Vec::new(),
             cron_overrides: Vec::new(),
+            configurations: Vec::new(),
             queues: Vec::new(),
             middleware: Vec::new(),
             options: Options::default(),
@@ -193,13 +196,6 @@ impl Builder {
         self
     }
 
-    /// The cron expression that the configuration gives a job instead of the declared one. One that
-    /// cannot be read is reported as an event, and the declared one is used.
-    pub fn cron_override(mut self, job: impl Into<String>, expression: impl Into<String>) -> Self {
-        self.cron_overrides.push((job.into(), expression.into()));
-        self
-    }
-
     /// A queue this process works on, and how many of its messages at once. Without any, it works on
     /// the queue `default` and on the queues of its jobs.
     pub fn queue(mut self, name: impl Into<String>, concurrency: usize) -> Self {
@@ -237,8 +233,16 @@ impl Builder {
         let subscriptions =
             subscriptions(self.subscriptions, &transports, &registry, &self.options)?;
         let queues = queues(self.queues, &jobs, &self.options)?;
-        let declarations =
-            declarations(jobs, &self.cron_overrides, &self.events, &self.app, self.release)?;
+        let sources = sources(&self.cron_overrides, self.configurations)?;
+        let (configured, misconfigured) = configured(&jobs, &sources, &self.events);
+        let declarations = jobs.into_iter().zip(configured).map(|(job, configured)| Declaration {
+            job,
+            configured,
+            app: self.app.clone(),
+            release: self.release,
+            origin: Origin::Declared,
+        });
+        let declarations = declarations.collect();
         let (storage, inspect) = self.stores.unwrap_or_else(|| {
             let memory = Arc::new(MemoryStorage::new(self.clock.clone()));
             (memory.clone(), memory)
@@ -267,12 +271,13 @@ impl Builder {
             in_flight: Arc::new(InFlight::new()),
             stop: Stop::new(),
             turns: Arc::default(),
+            recent: Recent::default(),
+            declarations,
+            release: self.release,
+            misconfigured,
             alive_until: Mutex::new(Timestamp::MIN),
         });
-        Ok(Punctual::new(
-            process,
-            Blueprint { declarations, release: self.release, queues, subscriptions },
-        ))
+        Ok(Punctual::new(process, Blueprint { queues, subscriptions }))
     }
 }
 
@@ -338,25 +343,35 @@ fn registry(handlers: Vec<Registering>, states: &States) -> Result<Registry> {
 
 /// The jobs, each name once, with regard to where they were declared.
 fn jobs(builders: Vec<JobBuilder>, calendars: &[Calendar]) -> Result<Vec<Job>> {
-    let mut places: HashMap<String, Option<&'static str>> = HashMap::new();
-    let mut jobs = Vec::with_capacity(builders.len());
+    let mut places: HashMap<String, (usize, Option<&'static str>)> = HashMap::new();
+    let mut jobs: Vec<Job> = Vec::with_capacity(builders.len());
     for builder in builders {
         let place = builder.place();
         let job = builder.finish(calendars)?;
-        if let Some(before) = places.insert(job.name.as_str().to_lowercase(), place) {
-            let places: Vec<&str> = [before, place].into_iter().flatten().collect();
-            let places = match places.as_slice() {
-                [] => String::new(),
-                places => format!(", at {}", places.join(" and at ")),
-            };
-            return Err(Error::conflict(format!(
-                "the job {:?} is declared twice{places} (names are compared without regard to case); rename one of them",
-                job.name
-            )));
+        let name = job.name.as_str().to_lowercase();
+        match places.get(&name) {
+            None => {
+                places.insert(name, (jobs.len(), place));
+                jobs.push(job);
+            }
+            // Two modules that declare the very same job declare it once.
+            Some((index, _)) if jobs[*index] == job => {}
+            Some((_, before)) => return Err(declared_twice(&job, [*before, place])),
         }
-        jobs.push(job);
     }
     Ok(jobs)
+}
+
+fn declared_twice(job: &Job, places: [Option<&'static str>; 2]) -> Error {
+    let places: Vec<&str> = places.into_iter().flatten().collect();
+    let places = match places.as_slice() {
+        [] => String::new(),
+        places => format!(", at {}", places.join(" and at ")),
+    };
+    Error::conflict(format!(
+        "the job {:?} is declared twice{places} (names are compared without regard to case); rename one of them",
+        job.name
+    ))
 }
 
 fn subscriptions(
@@ -430,37 +445,4 @@ fn queues(
     }
     let worked = |(queue, (concurrency, running_max))| Worked { queue, concurrency, running_max };
     Ok(queues.into_iter().map(worked).collect())
-}
-
-fn declarations(
-    jobs: Vec<Job>,
-    cron_overrides: &[(String, String)],
-    events: &Events,
-    app: &str,
-    release: u64,
-) -> Result<Vec<Declaration>> {
-    for (name, text) in cron_overrides {
-        let job = JobName::new(name)?;
-        if jobs.iter().all(|declared| declared.name != job) {
-            let error = "no job of this name is declared here; check its spelling".to_owned();
-            events.emit(Event::JobConfigurationInvalid { job, text: text.clone(), error });
-        }
-    }
-    let declaration = |job: Job| {
-        let text =
-            cron_overrides.iter().find(|(name, _)| name == job.name.as_str()).map(|(_, text)| text);
-        let configured = text.and_then(|text| match configured_schedule(&job, text) {
-            Ok(schedule) => Some(schedule),
-            Err(error) => {
-                events.emit(Event::JobConfigurationInvalid {
-                    job: job.name.clone(),
-                    text: text.clone(),
-                    error: error.to_string(),
-                });
-                None
-            }
-        });
-        Declaration { job, configured, app: app.to_owned(), release, origin: Origin::Declared }
-    };
-    Ok(jobs.into_iter().map(declaration).collect())
 }

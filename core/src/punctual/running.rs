@@ -17,14 +17,11 @@ use crate::error::{Error, Result};
 use crate::event::{Event, Events};
 use crate::handler::Cause;
 use crate::model::{ProcessId, TransportName};
-use crate::policy::Declaration;
 use crate::storage::{Line, Wakeup};
 use crate::transport::{Consumer, Subscription};
 
 /// What to run, besides what the process shares.
 pub(super) struct Blueprint {
-    pub(super) declarations: Vec<Declaration>,
-    pub(super) release: u64,
     pub(super) queues: Vec<Worked>,
     pub(super) subscriptions: Vec<Subscribed>,
 }
@@ -222,8 +219,7 @@ fn services(process: &Arc<Process>, blueprint: Blueprint, settler: &Settler) -> 
         services.push((Box::new(Rescuer::new(process.clone(), storage.clone())), Vec::new()));
     }
     if process.options.scheduling {
-        let reconciler =
-            Reconciler::new(process.clone(), blueprint.declarations, blueprint.release);
+        let reconciler = Reconciler::new(process.clone());
         services.push((Box::new(Scheduler::new(process.clone(), reconciler)), listen(Line::Jobs)));
     }
     if let Some(retention) = process.options.retention {

@@ -261,6 +261,7 @@ fn an_operator_overrides_retries_timeout_and_misfire_and_the_rest_stays() {
         retry: Some(Retry::default()),
         timeout: Some(Some(Duration::from_secs(9))),
         misfire: Some(Misfire::skip_to_next()),
+        ..Overrides::default()
     };
     let job = effective(&declared, None, &overrides);
     assert_eq!(job.terms.retry, Retry::default());

@@ -1,0 +1,127 @@
+//! Asking how all jobs are: the storage for what it remembers, this process for what it declares and has
+//! run lately. It only reads, and it is answered also when the storage is not.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use futures_util::future::try_join_all;
+
+use super::health::no_answer;
+use super::{Admin, PATIENCE};
+use crate::clock::{Clock, add, within};
+use crate::error::Result;
+use crate::inspect::{ExecutionFilter, JobFilter, MessageFilter, PAGE_LIMIT_MAX, Page};
+use crate::model::{Ending, Execution, JobName, JobRecord, State, Topic};
+use crate::status::{Found, Status};
+
+/// How many of the newest executions are looked at for the last run of each job.
+const NEWEST_MAX: usize = 500;
+/// How many jobs are then asked for by name, and how many at once.
+const ASKED_MAX: usize = 100;
+const TOGETHER_MAX: usize = 16;
+
+/// What the storage says about the jobs.
+#[derive(Default)]
+struct Stored {
+    records: Vec<JobRecord>,
+    running: BTreeMap<JobName, u64>,
+    latest: BTreeMap<JobName, Arc<Execution>>,
+}
+
+impl Admin {
+    /// How every job is that this process declares or the storage remembers: complete before anything
+    /// ran, and answered within a few seconds also when the storage is not, with what this process
+    /// knows by itself.
+    pub async fn status(&self) -> Status {
+        let process = &*self.process;
+        let clock: &dyn Clock = &*process.clock;
+        let until = add(clock.now(), PATIENCE);
+        let answer = within(clock, until, self.stored()).await.unwrap_or_else(no_answer);
+        let (stored, running, latest) = match answer {
+            Ok(Stored { records, running, latest }) => (Ok(records), running, latest),
+            Err(error) => {
+                let here = process.declarations.iter().filter_map(|declared| {
+                    let name = &declared.job.name;
+                    Some((name.clone(), process.recent.last(name)?))
+                });
+                (Err(error.to_string()), process.in_flight.jobs(), here.collect())
+            }
+        };
+        let (app, declarations) = (process.app.as_str(), process.declarations.as_slice());
+        let misconfigured = process.misconfigured.as_slice();
+        let found = Found { app, declarations, stored, latest, running, misconfigured };
+        let handles = |topic: &Topic| !process.options.handling || process.registry.contains(topic);
+        found.status(handles, clock.now())
+    }
+
+    /// The latest runs of a job that this process made, newest first, without asking the storage.
+    pub fn recent(&self, job: impl AsRef<str>) -> Result<Vec<Arc<Execution>>> {
+        Ok(self.process.recent.of(&JobName::new(job)?))
+    }
+
+    async fn stored(&self) -> Result<Stored> {
+        let records = self.process.inspect.jobs(JobFilter::default()).await?;
+        let running = self.running().await?;
+        let mut latest = self.newest().await?;
+        for record in &records {
+            let name = &record.job.name;
+            let Some(here) = self.process.recent.last(name) else { continue };
+            // A stored record may have been decided otherwise than it looked from here.
+            let known = latest.entry(name.clone()).or_insert_with(|| here.clone());
+            if here.ended_at > known.ended_at {
+                *known = here;
+            }
+        }
+        let mut unknown: Vec<&JobRecord> =
+            records.iter().filter(|record| !latest.contains_key(&record.job.name)).collect();
+        // Those that are known to have run first; the bound is for the rest.
+        unknown.sort_by_key(|record| record.runs == 0);
+        unknown.truncate(ASKED_MAX);
+        for some in unknown.chunks(TOGETHER_MAX) {
+            let asked = some.iter().map(|record| self.last_of(&record.job.name));
+            let found = try_join_all(asked).await?;
+            latest.extend(found.into_iter().flatten());
+        }
+        Ok(Stored { records, running, latest })
+    }
+
+    /// How many messages of each job are running, on whatever node.
+    async fn running(&self) -> Result<BTreeMap<JobName, u64>> {
+        let filter = MessageFilter { states: vec![State::Running], ..MessageFilter::default() };
+        let mut running = BTreeMap::new();
+        for record in self.messages(filter, Page::first(PAGE_LIMIT_MAX)).await?.rows {
+            if let Some(occurrence) = &record.message.occurrence {
+                *running.entry(occurrence.job.clone()).or_default() += 1;
+            }
+        }
+        Ok(running)
+    }
+
+    /// The last run of each job among the newest executions.
+    async fn newest(&self) -> Result<BTreeMap<JobName, Arc<Execution>>> {
+        let mut latest: BTreeMap<JobName, Arc<Execution>> = BTreeMap::new();
+        for execution in self.executions(runs(None), Page::first(NEWEST_MAX)).await?.rows {
+            let Some(job) = execution.job.clone() else { continue };
+            match latest.get(&job) {
+                Some(known) if known.ended_at >= execution.ended_at => {}
+                _ => {
+                    latest.insert(job, Arc::new(execution));
+                }
+            }
+        }
+        Ok(latest)
+    }
+
+    async fn last_of(&self, job: &JobName) -> Result<Option<(JobName, Arc<Execution>)>> {
+        let paged = self.executions(runs(Some(job.clone())), Page::first(1)).await?;
+        let last = paged.rows.into_iter().next();
+        Ok(last.map(|last| (job.clone(), Arc::new(last))))
+    }
+}
+
+/// Executions that ran, of one job or of all.
+fn runs(job: Option<JobName>) -> ExecutionFilter {
+    let ran = |name: &&str| *name != Ending::Skipped(crate::model::SkipReason::Overlap).as_str();
+    let endings = Ending::NAMES.into_iter().filter(ran).collect();
+    ExecutionFilter { job, endings, ..ExecutionFilter::default() }
+}

@@ -1,0 +1,219 @@
+//! The configuration layer: which cron texts the surroundings of a process give its jobs instead of the
+//! declared ones. Reading is pure: pairs of key and value, or the text of a file, become a
+//! [`Configuration`]; the builder gets them from the environment and the disk.
+//!
+//! A key is `Messaging:Scheduling:Jobs:{Name}:CronExpression`, or `Punctual:Jobs:{Name}:Cron` for short;
+//! in the name of a variable `__` stands for the colon. Only the cron text can be configured: zone,
+//! retries and all else belong to the code and to operators. What cannot be used is kept with its
+//! reason, never a reason not to start.
+
+use serde::Serialize;
+
+use crate::error::{Error, Result};
+use crate::model::Job;
+
+/// The most bytes a configuration file may have.
+pub const FILE_BYTES_MAX: usize = 1024 * 1024;
+/// The most values of one source that are looked at.
+const VALUES_MAX: usize = 10_000;
+/// How deep a file may nest; deeper than any key.
+const DEPTH_MAX: usize = 16;
+
+/// How keys begin, and what separates their parts.
+const SPELLINGS: [(&str, &str); 4] = [
+    ("Messaging:Scheduling:Jobs:", ":"),
+    ("Messaging__Scheduling__Jobs__", "__"),
+    ("Punctual:Jobs:", ":"),
+    ("PUNCTUAL_JOBS__", "__"),
+];
+/// The one field that can be configured, in both spellings.
+const FIELDS: [&str; 2] = ["CronExpression", "Cron"];
+
+/// The cron texts of some jobs, from one place.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Configuration {
+    crons: Vec<ConfiguredCron>,
+    ignored: Vec<Misconfigured>,
+}
+
+/// A cron text for a job.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct ConfiguredCron {
+    key: String,
+    job: String,
+    text: String,
+}
+
+/// Something in the configuration that is not used, and why.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Misconfigured {
+    /// The key as it was written.
+    pub key: String,
+    /// The job it is about, when there is one of that name.
+    pub job: Option<String>,
+    /// The value.
+    pub text: String,
+    /// What is wrong with it.
+    pub problem: String,
+}
+
+impl Configuration {
+    /// Reads pairs of key and value, such as the variables of the environment. Keys that have nothing
+    /// to do with jobs are passed over; an empty value is no value.
+    pub fn from_pairs<K: AsRef<str>, V: AsRef<str>>(
+        pairs: impl IntoIterator<Item = (K, V)>,
+    ) -> Self {
+        let mut configuration = Self::default();
+        for (key, value) in pairs.into_iter().take(VALUES_MAX) {
+            configuration.take(key.as_ref(), value.as_ref());
+        }
+        configuration
+    }
+
+    /// Reads a JSON file, nested as people write it:
+    /// `{"Messaging": {"Scheduling": {"Jobs": {"nightly-report": {"CronExpression": "0 3 * * *"}}}}}`.
+    /// The file may hold anything else besides.
+    pub fn from_json(text: &str) -> Result<Self> {
+        if text.len() > FILE_BYTES_MAX {
+            return Err(Error::invalid(format!(
+                "the configuration has {} bytes; at most {FILE_BYTES_MAX} are read",
+                text.len()
+            )));
+        }
+        let value: serde_json::Value = serde_json::from_str(text).map_err(|error| {
+            Error::invalid(format!("the configuration is not JSON: {error}")).caused_by(error)
+        })?;
+        let mut configuration = Self::default();
+        let mut pairs = Vec::new();
+        flatten(String::new(), &value, 0, &mut pairs);
+        for (key, value) in pairs {
+            match value {
+                serde_json::Value::String(text) => configuration.take(&key, text),
+                serde_json::Value::Null => {}
+                other => {
+                    if split(&key).is_some() {
+                        let text = other.to_string();
+                        configuration.ignore(&key, &text, "a cron text must be a string");
+                    }
+                }
+            }
+        }
+        Ok(configuration)
+    }
+
+    fn take(&mut self, key: &str, text: &str) {
+        let Some((job, field)) = split(key) else { return };
+        if !FIELDS.iter().any(|known| known.eq_ignore_ascii_case(field)) {
+            let problem = format!(
+                "{field} cannot be configured, only CronExpression; change it in the code, or let an operator edit the job"
+            );
+            self.ignore(key, text, &problem);
+        } else if !text.trim().is_empty() {
+            let (key, job, text) = (key.to_owned(), job.to_owned(), text.to_owned());
+            self.crons.push(ConfiguredCron { key, job, text });
+        }
+    }
+
+    fn ignore(&mut self, key: &str, text: &str, problem: &str) {
+        let (key, text, problem) = (key.to_owned(), text.to_owned(), problem.to_owned());
+        self.ignored.push(Misconfigured { key, job: None, text, problem });
+    }
+}
+
+/// The parts of a key that is about a job: its name and the field.
+fn split(key: &str) -> Option<(&str, &str)> {
+    SPELLINGS.iter().find_map(|(prefix, separator)| {
+        let (start, rest) = key.split_at_checked(prefix.len())?;
+        let (job, field) = rest.rsplit_once(separator)?;
+        (start.eq_ignore_ascii_case(prefix) && !job.is_empty()).then_some((job, field))
+    })
+}
+
+fn flatten<'v>(
+    key: String,
+    value: &'v serde_json::Value,
+    depth: usize,
+    pairs: &mut Vec<(String, &'v serde_json::Value)>,
+) {
+    match value {
+        serde_json::Value::Object(members) if depth < DEPTH_MAX => {
+            for (name, member) in members {
+                let key = if key.is_empty() { name.clone() } else { format!("{key}:{name}") };
+                flatten(key, member, depth + 1, pairs);
+            }
+        }
+        _ if pairs.len() < VALUES_MAX => pairs.push((key, value)),
+        _ => {}
+    }
+}
+
+/// What several sources come to for the jobs of a process.
+#[derive(Debug, Default)]
+pub(crate) struct Resolved {
+    /// The text for each job, by its place in the list of jobs; the key it came from beside it.
+    pub(crate) texts: Vec<(usize, String, String)>,
+    /// What is not used.
+    pub(crate) ignored: Vec<Misconfigured>,
+}
+
+/// Finds the job of every configured text; the first source that names a job wins.
+///
+/// A name is a job's when it is the same, or when it is the same apart from case and from characters
+/// that the name of a variable cannot have: `NIGHTLY_REPORT` is `nightly-report`. One that could be
+/// either of two jobs is neither's.
+pub(crate) fn resolve(sources: &[Configuration], jobs: &[Job]) -> Resolved {
+    let mut resolved = Resolved::default();
+    for source in sources {
+        resolved.ignored.extend(source.ignored.iter().cloned());
+        let before = resolved.texts.len();
+        for ConfiguredCron { key, job, text } in &source.crons {
+            let ignore = |problem: String| {
+                let (key, text) = (key.clone(), text.clone());
+                Misconfigured { key, job: None, text, problem }
+            };
+            let place = match find(job, jobs) {
+                Ok(place) => place,
+                Err(problem) => {
+                    resolved.ignored.push(ignore(problem));
+                    continue;
+                }
+            };
+            match resolved.texts.iter().position(|(taken, _, _)| *taken == place) {
+                // An earlier source wins, as it should; twice in one source is a mistake.
+                Some(index) if index >= before => {
+                    let problem = format!("{:?} says it already", resolved.texts[index].1);
+                    resolved.ignored.push(ignore(problem));
+                }
+                Some(_) => {}
+                None => resolved.texts.push((place, key.clone(), text.clone())),
+            }
+        }
+    }
+    resolved
+}
+
+fn find(name: &str, jobs: &[Job]) -> Result<usize, String> {
+    if let Some(place) = jobs.iter().position(|job| job.name.as_str() == name) {
+        return Ok(place);
+    }
+    let wanted = folded(name);
+    let alike: Vec<usize> =
+        (0..jobs.len()).filter(|place| folded(jobs[*place].name.as_str()) == wanted).collect();
+    match alike.as_slice() {
+        [place] => Ok(*place),
+        [] => Err("no job of this name is declared here; check its spelling".to_owned()),
+        [first, second, ..] => Err(format!(
+            "it could mean {:?} or {:?}; write the name exactly, in a file",
+            jobs[*first].name, jobs[*second].name
+        )),
+    }
+}
+
+/// A name as the name of a variable can say it.
+fn folded(name: &str) -> String {
+    let letter = |c: char| if c.is_alphanumeric() { c } else { '_' };
+    name.chars().map(letter).flat_map(char::to_lowercase).collect()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,133 @@
+//! What attempts cost, per topic: how many ended in which way, how long they took, how late they began.
+//! Nothing is measured until somebody asks for it, so a process without metrics pays one look at a flag.
+//! Exporters read a snapshot; nothing here knows how it is exported.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use crate::event::Event;
+use crate::model::Topic;
+
+/// The upper bounds of the buckets of a [`Histogram`], in milliseconds, each inclusive.
+pub const BOUNDS_MS: [u64; 14] =
+    [1, 2, 5, 10, 25, 50, 100, 250, 500, 1_000, 5_000, 30_000, 300_000, 3_600_000];
+/// How many topics are told apart; all further ones are measured as [`OTHER_TOPICS`].
+pub const TOPICS_MAX: usize = 200;
+/// The name under which topics beyond [`TOPICS_MAX`] are measured; no topic can have it.
+pub const OTHER_TOPICS: &str = "~other";
+
+/// How a number of lengths is distributed.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Histogram {
+    /// How many there were.
+    pub count: u64,
+    /// All of them together.
+    pub sum: Duration,
+    /// How many lie in each bucket of [`BOUNDS_MS`], not added up; the last one has no upper bound.
+    pub buckets: [u64; BOUNDS_MS.len() + 1],
+}
+
+impl Histogram {
+    /// Counts one in.
+    pub fn note(&mut self, length: Duration) {
+        let bucket = BOUNDS_MS.iter().position(|bound| length <= Duration::from_millis(*bound));
+        self.buckets[bucket.unwrap_or(BOUNDS_MS.len())] += 1;
+        self.count += 1;
+        self.sum = self.sum.saturating_add(length);
+    }
+}
+
+/// What the attempts of a topic came to.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TopicMeasures {
+    /// How many ended in each way.
+    pub endings: BTreeMap<&'static str, u64>,
+    /// How long those took that succeeded.
+    pub succeeded: Histogram,
+    /// How long those took that did not.
+    pub unsuccessful: Histogram,
+    /// How long after its due time each began.
+    pub late: Histogram,
+}
+
+/// Measures attempts, once it is asked to.
+#[derive(Debug, Default)]
+pub(crate) struct Measures {
+    wanted: AtomicBool,
+    topics: Mutex<BTreeMap<String, TopicMeasures>>,
+}
+
+impl Measures {
+    /// Measures from now on, and answers what was measured so far.
+    pub(crate) fn snapshot(&self) -> BTreeMap<String, TopicMeasures> {
+        self.wanted.store(true, Ordering::Relaxed);
+        self.topics.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Counts an event in, when it is about an attempt and somebody wants to know.
+    pub(crate) fn note(&self, event: &Event) {
+        if !self.wanted.load(Ordering::Relaxed) {
+            return;
+        }
+        match event {
+            Event::AttemptStarted { topic, late, .. } => {
+                self.change(topic, |measures| measures.late.note(*late));
+            }
+            Event::AttemptSucceeded { topic, took, .. } => self.ended(topic, "succeeded", *took),
+            Event::AttemptTimedOut { topic, took, .. } => self.ended(topic, "timed_out", *took),
+            Event::AttemptFailed { topic, ending, took, .. }
+            | Event::AttemptYielded { topic, ending, took, .. } => self.ended(topic, ending, *took),
+            _ => {}
+        }
+    }
+
+    fn ended(&self, topic: &Topic, ending: &'static str, took: Duration) {
+        self.change(topic, |measures| {
+            *measures.endings.entry(ending).or_default() += 1;
+            match ending {
+                "succeeded" => measures.succeeded.note(took),
+                _ => measures.unsuccessful.note(took),
+            }
+        });
+    }
+
+    fn change(&self, topic: &Topic, change: impl FnOnce(&mut TopicMeasures)) {
+        let mut topics = self.topics.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(measures) = topics.get_mut(topic.as_str()) {
+            return change(measures);
+        }
+        let name = if topics.len() < TOPICS_MAX { topic.as_str() } else { OTHER_TOPICS };
+        change(topics.entry(name.to_owned()).or_default());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn buckets_have_inclusive_upper_bounds() {
+        let mut histogram = Histogram::default();
+        for length in [0, 1, 2, 3, 10_000_000].map(Duration::from_millis) {
+            histogram.note(length);
+        }
+        assert_eq!(histogram.buckets[..3], [2, 1, 1]);
+        assert_eq!(histogram.buckets[BOUNDS_MS.len()], 1);
+        assert_eq!((histogram.count, histogram.sum.as_millis()), (5, 10_000_006));
+    }
+
+    #[test]
+    fn topics_beyond_the_bound_are_measured_together() {
+        let measures = Measures::default();
+        for number in 0..TOPICS_MAX + 50 {
+            let topic = Topic::new(format!("topic-{number}")).unwrap();
+            measures.ended(&topic, "failed", Duration::from_millis(7));
+        }
+        let topics = measures.snapshot();
+        assert_eq!(topics.len(), TOPICS_MAX + 1);
+        assert_eq!(topics[OTHER_TOPICS].endings["failed"], 50);
+        assert_eq!(topics["topic-3"].unsuccessful.count, 1);
+    }
+}

@@ -1,0 +1,207 @@
+//! Layers: for each field of a definition that more than one party may have a say in, what the code
+//! declares, what the configuration gives, what an operator put over it, which of them is in force and
+//! why. The operator wins over the configuration, the configuration over the code; pausing belongs to the
+//! storage alone, so that no deploy starts a job that somebody stopped.
+
+use serde::Serialize;
+
+use super::edit::Field;
+use super::{Backoff, Misfire, Retry};
+use crate::model::{JobRecord, Origin, Retirement};
+use crate::schedule::{Schedule, format_duration};
+
+/// Whose value is in force.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Winner {
+    /// What the code declares.
+    Code,
+    /// What the configuration gives.
+    Configuration,
+    /// What an operator changed.
+    Operator,
+}
+
+/// One field, layer by layer. Values are texts for people.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Layer {
+    /// Which field.
+    pub field: Field,
+    /// What the code declares.
+    pub declared: String,
+    /// What the configuration gives, when it does.
+    pub configured: Option<String>,
+    /// What an operator put over both, when one did.
+    pub overridden: Option<String>,
+    /// The value in force.
+    pub in_force: String,
+    /// Whose value that is.
+    pub winner: Winner,
+    /// Why, in a sentence.
+    pub why: String,
+}
+
+/// Every field that has layers, always in the same order.
+pub fn layers(record: &JobRecord) -> Vec<Layer> {
+    let (declared, overrides) = (&record.declared, &record.overrides);
+    let (configured, operator) = (record.configured.as_ref(), overrides.schedule.as_ref());
+    let schedule = Values {
+        declared: rule_text(&declared.schedule),
+        configured: configured.map(rule_text),
+        overridden: operator.map(rule_text),
+        in_force: rule_text(&record.job.schedule),
+    };
+    let zone = Values {
+        declared: zone_text(&declared.schedule),
+        // Only the text can be configured; an operator's schedule brings its zone along.
+        configured: None,
+        overridden: operator.map(zone_text),
+        in_force: zone_text(&record.job.schedule),
+    };
+    let retry = Values {
+        declared: retry_text(&declared.terms.retry),
+        configured: None,
+        overridden: overrides.retry.as_ref().map(retry_text),
+        in_force: retry_text(&record.job.terms.retry),
+    };
+    let timeout = Values {
+        declared: timeout_text(declared.terms.timeout),
+        configured: None,
+        overridden: overrides.timeout.map(timeout_text),
+        in_force: timeout_text(record.job.terms.timeout),
+    };
+    let misfire = Values {
+        declared: misfire_text(&declared.misfire),
+        configured: None,
+        overridden: overrides.misfire.as_ref().map(misfire_text),
+        in_force: misfire_text(&record.job.misfire),
+    };
+    let fields = [
+        (Field::Schedule, schedule),
+        (Field::Zone, zone),
+        (Field::Retry, retry),
+        (Field::Timeout, timeout),
+        (Field::Misfire, misfire),
+    ];
+    let layers = fields.into_iter().map(|(field, values)| values.layer(field, record.origin));
+    layers.chain([enabled(record)]).collect()
+}
+
+/// The values of one field.
+struct Values {
+    declared: String,
+    configured: Option<String>,
+    overridden: Option<String>,
+    in_force: String,
+}
+
+impl Values {
+    fn layer(self, field: Field, origin: Origin) -> Layer {
+        let below = match origin {
+            Origin::Declared => "the code",
+            Origin::Seeded => "what was seeded",
+            Origin::Runtime => "what was made at run time",
+        };
+        let (winner, why) = match (&self.overridden, &self.configured) {
+            (Some(_), Some(_)) => (
+                Winner::Operator,
+                format!("an operator changed it, which wins over the configuration and {below}"),
+            ),
+            (Some(_), None) => {
+                (Winner::Operator, format!("an operator changed it, which wins over {below}"))
+            }
+            (None, Some(_)) => (
+                Winner::Configuration,
+                format!(
+                    "the configuration gives it, which wins over {below}; no operator changed it"
+                ),
+            ),
+            (None, None) => (Winner::Code, format!("it is as {below} says; nobody changed it")),
+        };
+        let Self { declared, configured, overridden, in_force } = self;
+        Layer { field, declared, configured, overridden, in_force, winner, why }
+    }
+}
+
+/// Whether it fires is the storage's: code only says that the job exists.
+fn enabled(record: &JobRecord) -> Layer {
+    let overridden = record.paused.as_ref().map(|_| "no".to_owned());
+    let (in_force, winner, why) = match (&record.retired, &record.paused) {
+        (Some(Retirement::Removed), _) => (
+            "no",
+            Winner::Code,
+            "it is no longer declared; declared again it comes back".to_owned(),
+        ),
+        (Some(Retirement::Finished), _) => ("no", Winner::Code, "its schedule is over".to_owned()),
+        (None, Some(pause)) => {
+            let until = pause.until.map(|until| format!(" until {until}")).unwrap_or_default();
+            let (by, at, reason) = (&pause.by, pause.at, &pause.reason);
+            let why = format!(
+                "{by} paused it at {at}{until} ({reason}); a pause is kept by the storage over every deploy"
+            );
+            ("no", Winner::Operator, why)
+        }
+        (None, None) => ("yes", Winner::Code, "nobody paused it".to_owned()),
+    };
+    let declared = if record.retired == Some(Retirement::Removed) { "no" } else { "yes" };
+    Layer {
+        field: Field::Enabled,
+        declared: declared.to_owned(),
+        configured: None,
+        overridden,
+        in_force: in_force.to_owned(),
+        winner,
+        why,
+    }
+}
+
+fn rule_text(schedule: &Schedule) -> String {
+    schedule.as_cron().map_or_else(|| schedule.to_string(), |cron| cron.source().to_owned())
+}
+
+fn zone_text(schedule: &Schedule) -> String {
+    schedule.as_cron().map_or_else(|| "none".to_owned(), |_| schedule.zone().to_string())
+}
+
+fn timeout_text(timeout: Option<std::time::Duration>) -> String {
+    timeout.map_or_else(|| "the process's default".to_owned(), format_duration)
+}
+
+fn retry_text(retry: &Retry) -> String {
+    let times = match retry.attempts_max.map(|attempts| attempts.saturating_sub(1)) {
+        Some(0) => return "none".to_owned(),
+        Some(1) => "1 retry".to_owned(),
+        Some(retries) => format!("{retries} retries"),
+        None => "retries without a limit".to_owned(),
+    };
+    let waits = match &retry.backoff {
+        Backoff::Intervals(waits) => {
+            let waits: Vec<String> =
+                waits.iter().take(5).map(|wait| format_duration(*wait)).collect();
+            format!("after {}", waits.join(", "))
+        }
+        Backoff::Exponential { first, factor, cap, .. } => format!(
+            "after {}, then {factor} times longer each, at most {}",
+            format_duration(*first),
+            format_duration(*cap)
+        ),
+        Backoff::Proportional { ratio, cap, .. } => format!(
+            "after {ratio} of the original delay and as much again each time, at most {}",
+            format_duration(*cap)
+        ),
+    };
+    format!("{times} {waits}")
+}
+
+fn misfire_text(misfire: &Misfire) -> String {
+    let mut text = misfire.policy_in_force().as_str().to_owned();
+    for (what, length) in [("later than", misfire.threshold), ("not older than", misfire.window)] {
+        if let Some(length) = length {
+            text = format!("{text}, {what} {}", format_duration(length));
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests;

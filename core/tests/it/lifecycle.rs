@@ -1,0 +1,100 @@
+//! A whole life: one call from start to stop, set-ups that are made twice, and signals that come before
+//! anything began.
+
+use std::future::pending;
+
+use punctual::{Context, ErrorKind, Job, Occurrence, Punctual, Stopped};
+use tokio::sync::oneshot;
+
+use crate::acting::{stuck, telling};
+use crate::harness::{Bench, Log, rest, seconds, world};
+
+fn builder() -> punctual::Builder {
+    let (clock, storage) = world();
+    Punctual::builder().clock(clock).storage(storage)
+}
+
+// spec: T-62
+#[tokio::test]
+async fn it_runs_until_the_signal_and_reports_how_it_ended() {
+    let log = Log::default();
+    let bench = Bench::start(|builder| builder.handler("long", stuck::<()>(&log))).await;
+    bench.punctual.publisher().publish("long", &()).await.unwrap();
+    let (ring, signal) = oneshot::channel::<()>();
+    let told = async {
+        bench.advance(seconds(10)).await;
+        ring.send(()).unwrap();
+        bench.advance(seconds(60)).await;
+    };
+    let running = bench.punctual.run_until(async { signal.await.unwrap() });
+    let (stopped, ()) = tokio::join!(running, told);
+    let stopped = stopped.unwrap();
+    assert_eq!(stopped, Stopped { interrupted: 1, abandoned: 0 });
+    assert!(!stopped.is_clean());
+    assert_eq!(stopped.to_string(), "stopped; 1 attempts were interrupted and given back");
+    assert_eq!(bench.punctual.events().count("process.stopped"), 1);
+}
+
+// spec: T-62
+#[tokio::test]
+async fn a_signal_before_the_start_ends_it_quietly() {
+    let punctual = builder().build().unwrap();
+    let stopped = punctual.run_until(std::future::ready(())).await.unwrap();
+    assert!(stopped.is_clean());
+    assert_eq!(punctual.events().count("process.started"), 0);
+    assert_eq!(punctual.events().count("service.failed"), 0);
+}
+
+// spec: T-62
+#[tokio::test]
+async fn giving_up_waiting_ends_it_with_the_process() {
+    let (clock, storage) = world();
+    let punctual = Punctual::builder().clock(clock.clone()).storage(storage).build().unwrap();
+    tokio::select! {
+        biased;
+        _ = punctual.run_until(pending()) => unreachable!("nobody signals"),
+        () = rest() => {}
+    }
+    assert!(clock.sleepers() > 0, "the services wait");
+    drop(punctual);
+    rest().await;
+    assert_eq!(clock.sleepers(), 0, "and are gone with it");
+}
+
+// spec: T-60
+#[tokio::test]
+async fn the_same_job_from_two_modules_is_one_job() {
+    let log = Log::default();
+    let job = || Job::cron("hourly", "0 * * * *").zone("Europe/Warsaw").tag("both");
+    let bench = Bench::start(|builder| {
+        builder.job(job(), telling::<Occurrence>(&log, |_, _| "ran".to_owned())).declare(job())
+    })
+    .await;
+    assert_eq!(bench.punctual.events().count("job.declared"), 1);
+    bench.advance(seconds(3_600)).await;
+    assert_eq!(log.len(), 1);
+    let other = builder().declare(job()).declare(job().tag("one more")).build();
+    let error = other.map(|_| ()).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Conflict, "{error}");
+}
+
+// spec: T-61, U-38
+#[tokio::test]
+async fn clients_work_where_services_are_switched_off() {
+    let log = Log::default();
+    let bench = Bench::start(|builder| {
+        builder
+            .handler("mail", |(): (), _: Context| async {})
+            .job(Job::cron("hourly", "0 * * * *"), stuck::<Occurrence>(&log))
+            .options(|options| {
+                options.scheduling = false;
+                options.handling = false;
+            })
+    })
+    .await;
+    bench.punctual.publisher().publish("mail", &()).await.unwrap();
+    bench.advance(seconds(3_600)).await;
+    let status = bench.punctual.admin().status().await;
+    assert!(status.jobs[0].never_run);
+    assert_eq!(log.len(), 0);
+}
