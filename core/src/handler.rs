@@ -19,6 +19,7 @@ mod function;
 mod outcome;
 mod payload;
 mod reporting;
+mod rules;
 mod state;
 
 use std::future::Future;
@@ -36,6 +37,7 @@ pub use function::{Function, IntoHandler, Unbound};
 pub use outcome::{HandlerError, HandlerResult, IntoOutcome, Outcome};
 pub use reporting::{MustReport, Progress, Reported, must_report};
 pub(crate) use reporting::{Said, conclude};
+pub(crate) use rules::Rules;
 pub use state::{Needs, State, States};
 
 use crate::error::Result;

@@ -95,6 +95,7 @@ pub mod handler;
 pub mod health;
 pub mod inbox;
 pub mod inspect;
+pub mod lock;
 pub mod measure;
 mod middleware;
 pub mod model;
@@ -111,7 +112,7 @@ pub use crate::client::{Admin, JobBuilder, Jobs, Publisher};
 pub use crate::clock::{Clock, StorageClock, SystemClock};
 pub use crate::config::Configuration;
 pub use crate::declared::{Declare, DeclaredJob};
-pub use crate::engine::{Options, Service, Turn};
+pub use crate::engine::{Exhausted, Failure, Options, Service, Turn};
 pub use crate::error::{Error, ErrorKind, Result};
 pub use crate::event::{Event, Events};
 pub use crate::handler::{
@@ -120,6 +121,7 @@ pub use crate::handler::{
 };
 pub use crate::inbox::{Admitted, Inbox};
 pub use crate::inspect::Inspect;
+pub use crate::lock::{Lock, Locks};
 pub use crate::middleware::{Middleware, NextHandle, NextPublish};
 pub use crate::model::{Job, Message, Occurrence};
 pub use crate::outbox::Outbox;

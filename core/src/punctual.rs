@@ -3,6 +3,7 @@
 
 mod builder;
 mod configure;
+mod hooked;
 mod running;
 mod shared;
 mod until;

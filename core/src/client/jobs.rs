@@ -188,6 +188,13 @@ impl JobBuilder {
         })
     }
 
+    /// How long an external lock is asked for, where the builder has one. The usual length is 5 minutes,
+    /// and it is extended while the job runs.
+    pub fn lock_length(mut self, length: Duration) -> Self {
+        self.terms.lock_length = Some(length);
+        self
+    }
+
     /// Not begun any more when it is later than this after its time: then it is skipped.
     pub fn expires_after(mut self, late: Duration) -> Self {
         self.terms.expires_after = Some(late);

@@ -13,11 +13,12 @@ use tracing::Instrument;
 
 use super::Process;
 use super::in_flight::Slot;
+use super::locked::locked;
 use super::settle::Started;
 use crate::client::Publisher;
 use crate::clock::{Clock, add, between, within};
 use crate::event::Event;
-use crate::handler::{Cause, Context, ContextParts, Said, Signal, conclude};
+use crate::handler::{Cause, Context, ContextParts, HandlerError, Outcome, Said, Signal, conclude};
 use crate::middleware::NextHandle;
 use crate::model::{Message, Terms};
 use crate::policy::{Report, is_expired, timeout};
@@ -131,10 +132,30 @@ pub(crate) async fn handle(
     };
     let chain = NextHandle::new(&process.middleware, prepared).run(context.clone());
     let guarded = AssertUnwindSafe(chain).catch_unwind().map(|caught| match caught {
-        Ok(result) => conclude(result, context.reported(), registration.must_report),
+        Ok(result) => {
+            let advised = result.as_ref().err().and_then(|error| {
+                process.rules.outcome(error).map(|outcome| advised(outcome, error))
+            });
+            advised
+                .unwrap_or_else(|| conclude(result, context.reported(), registration.must_report))
+        }
         Err(panic) => Report::Panicked { error: panic_text(&*panic) },
     });
-    supervise(process, terms, context, guarded).await
+    let supervised = supervise(process, terms, context, guarded);
+    locked(process, context, terms, supervised).await
+}
+
+/// What an error leads to that says itself, or by a rule, what should happen.
+fn advised(outcome: Outcome, error: &HandlerError) -> Report {
+    let text = error.text();
+    match outcome {
+        Outcome::Done => Report::Done,
+        Outcome::RetryAfter(wait) => Report::RetryAfter { wait, note: Some(text.clone()) },
+        Outcome::Snooze(wait) => Report::Snooze { wait },
+        Outcome::Discard(reason) if reason.is_empty() => Report::Discard { reason: text.clone() },
+        Outcome::Discard(reason) => Report::Discard { reason: Arc::from(reason) },
+        Outcome::Cancel => Report::Cancel,
+    }
 }
 
 /// Lets the handler run until it is done or asked to stop.

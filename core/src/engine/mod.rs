@@ -3,8 +3,10 @@
 
 mod attempt;
 mod follow;
+mod hooks;
 mod in_flight;
 mod jump;
+mod locked;
 mod lookout;
 mod options;
 mod process;
@@ -17,6 +19,7 @@ mod registry;
 mod relay;
 mod rescuer;
 mod scheduler;
+mod scribe;
 mod service;
 mod settle;
 mod turns;
@@ -24,6 +27,8 @@ mod worker;
 
 pub(crate) use attempt::handle;
 pub(crate) use follow::follow;
+pub(crate) use hooks::Hooks;
+pub use hooks::{Exhausted, Failure};
 pub(crate) use in_flight::{InFlight, Slot, Slots};
 pub(crate) use jump::jump;
 pub(crate) use lookout::Lookout;
@@ -38,6 +43,7 @@ pub(crate) use registry::{Registration, Registry};
 pub(crate) use relay::Relay;
 pub(crate) use rescuer::Rescuer;
 pub(crate) use scheduler::{Decision, Scheduler, occurrence_message, resume};
+pub(crate) use scribe::Scribe;
 pub(crate) use service::{Pace, REST_MAX, Stop, backoff, run};
 pub use service::{Service, Turn};
 pub(crate) use settle::{Settler, SubscribedTo};

@@ -8,16 +8,17 @@ use jiff::Timestamp;
 
 use super::in_flight::InFlight;
 use super::recent::Recent;
-use super::{Options, Registry, Stop, Turns};
+use super::{Hooks, Options, Registry, Stop, Turns};
 use crate::clock::{Clock, StorageClock};
 use crate::config::Misconfigured;
 use crate::event::Events;
-use crate::handler::States;
+use crate::handler::{Rules, States};
 use crate::inspect::Inspect;
+use crate::lock::Locks;
 use crate::middleware::Middleware;
 use crate::model::{ExecutionId, IdSource, MessageId, ProcessId, Terms, TransportName};
 use crate::policy::Declaration;
-use crate::storage::Storage;
+use crate::storage::{Bell, Storage};
 use crate::transport::Transport;
 
 /// Everything that is the same for all services of a process.
@@ -36,6 +37,11 @@ pub(crate) struct Process {
     pub(crate) transports: BTreeMap<TransportName, Arc<dyn Transport>>,
     pub(crate) registry: Registry,
     pub(crate) states: States,
+    pub(crate) rules: Rules,
+    pub(crate) hooks: Hooks,
+    pub(crate) locks: Option<Arc<dyn Locks>>,
+    /// Rings when a handler says how far it is.
+    pub(crate) progressed: Bell,
     pub(crate) middleware: Vec<Arc<dyn Middleware>>,
     pub(crate) default_terms: Arc<Terms>,
     pub(crate) in_flight: Arc<InFlight>,

@@ -105,6 +105,7 @@ impl Service for Rescuer {
             {
                 if let Verdict::Dead { reason, error } = judged.verdict {
                     let (message, topic) = (claimed.message.id, claimed.message.topic.clone());
+                    self.process.hooks.exhausted(&claimed.message, reason, error.as_deref());
                     self.process.events.emit(Event::MessageDead { message, topic, reason, error });
                 }
             }

@@ -72,6 +72,10 @@ impl Settler {
         tell(&self.process, &started.context, &judged, now);
         let Started { delivery, terms, context, entered } = *started;
         let execution = Arc::new(context.execution(judged.ending, judged.note.clone(), now));
+        if judged.ending.is_failure() {
+            let again_at = judged.verdict.again_at();
+            self.process.hooks.failed(&delivery.message, &execution, again_at);
+        }
         self.process.recent.push(&execution);
         let recorded = match terms.recording {
             Recording::All => true,
@@ -158,8 +162,7 @@ fn tell(process: &Process, context: &Context, judged: &Judged, now: Timestamp) {
         (context.message_id(), context.execution_id(), context.topic().clone());
     let (job, nominal) = (context.job().cloned(), context.nominal());
     let (attempt, took) = (context.attempt(), between(context.started_at(), now));
-    let again_at =
-        if let Verdict::Again { due_at, .. } = judged.verdict { Some(due_at) } else { None };
+    let again_at = judged.verdict.again_at();
     process.events.emit(match judged.ending {
         Ending::Succeeded => {
             Event::AttemptSucceeded { message, execution, topic, job, nominal, attempt, took }
@@ -280,6 +283,8 @@ fn applied(process: &Process, waiting: &Waiting) {
             reason: *reason,
             error: error.clone(),
         });
+        let message = &waiting.context.parts().message;
+        process.hooks.exhausted(message, *reason, error.as_deref());
     }
 }
 

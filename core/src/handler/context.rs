@@ -181,6 +181,7 @@ impl Context {
     pub fn progress(&self, progress: impl Into<Progress>) {
         let progress = progress.into();
         self.parts.said.progress(progress.clone());
+        self.parts.publisher.process().progressed.ring();
         self.parts.events.emit(Event::AttemptProgressed {
             message: self.message_id(),
             execution: self.execution_id(),
@@ -259,6 +260,18 @@ impl Context {
         result.check(self.parts.publisher.payload_max())?;
         *self.parts.result.lock().unwrap_or_else(PoisonError::into_inner) = Some(result);
         Ok(())
+    }
+
+    /// Whether it must not run beside another run of its job.
+    pub(crate) fn is_exclusive(&self) -> bool {
+        self.parts.message.exclusive
+    }
+
+    /// How far the handler is, if that was not written down yet.
+    pub(crate) fn unwritten_progress(&self, now: Timestamp) -> Option<crate::model::Progress> {
+        let Progress { percent, note } = self.parts.said.take_unwritten()?;
+        let note = Some(note).filter(|note| !note.is_empty());
+        Some(crate::model::Progress { percent, note, at: now })
     }
 
     /// What this message follows: the message before, how it ended, and what it returned.
@@ -373,7 +386,7 @@ impl Context {
             ended_at: now,
             ending,
             note,
-            log: None,
+            log: self.parts.said.text(),
         }
     }
 

@@ -29,12 +29,49 @@ pub type HandlerResult = std::result::Result<Outcome, HandlerError>;
 /// Anything that is an error, and plain text, turns into one with `?`.
 pub struct HandlerError {
     text: Arc<str>,
+    source: Option<Box<dyn StdError + Send + Sync>>,
+    advice: Option<Outcome>,
 }
 
 impl HandlerError {
     /// A failure in words.
     pub fn new(text: impl AsRef<str>) -> Self {
-        Self { text: Arc::from(text.as_ref()) }
+        Self { text: Arc::from(text.as_ref()), source: None, advice: None }
+    }
+
+    /// Trying again will not help: the message becomes a dead letter at once.
+    #[must_use]
+    pub fn permanent(mut self) -> Self {
+        self.advice = Some(Outcome::Discard(self.text.to_string()));
+        self
+    }
+
+    /// Try again after this long, instead of what the retry policy says. Spends an attempt.
+    #[must_use]
+    pub fn retry_after(mut self, wait: Duration) -> Self {
+        self.advice = Some(Outcome::RetryAfter(wait));
+        self
+    }
+
+    /// What the error itself says should happen.
+    pub(crate) fn advice(&self) -> Option<&Outcome> {
+        self.advice.as_ref()
+    }
+
+    /// The error it was made from, or a cause of it, when it is of this type.
+    pub fn downcast_ref<E: StdError + 'static>(&self) -> Option<&E> {
+        let mut current: Option<&(dyn StdError + 'static)> = match &self.source {
+            Some(source) => Some(&**source),
+            None => None,
+        };
+        for _ in 0..=CAUSES_MAX {
+            let error = current?;
+            if let Some(found) = error.downcast_ref::<E>() {
+                return Some(found);
+            }
+            current = error.source();
+        }
+        None
     }
 
     /// The failure in words.
@@ -74,7 +111,7 @@ impl<E: Into<Box<dyn StdError + Send + Sync>>> From<E> for HandlerError {
             }
             cause = current.source();
         }
-        Self { text: Arc::from(text) }
+        Self { text: Arc::from(text), source: Some(error), advice: None }
     }
 }
 

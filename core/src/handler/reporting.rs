@@ -85,6 +85,7 @@ pub(crate) struct Said {
 #[derive(Debug, Default)]
 struct Inner {
     progress: Option<Progress>,
+    is_written: bool,
     reported: Option<Reported>,
     lines: VecDeque<Arc<str>>,
 }
@@ -95,7 +96,24 @@ impl Said {
     }
 
     pub(super) fn progress(&self, progress: Progress) {
-        self.lock().progress = Some(progress);
+        let mut inner = self.lock();
+        inner.progress = Some(progress);
+        inner.is_written = false;
+    }
+
+    /// How far it is, if that is news since the last time.
+    pub(super) fn take_unwritten(&self) -> Option<Progress> {
+        let mut inner = self.lock();
+        let progress = inner.progress.clone().filter(|_| !inner.is_written);
+        inner.is_written = true;
+        progress
+    }
+
+    /// The lines, one under the other; none without any.
+    pub(super) fn text(&self) -> Option<Arc<str>> {
+        let inner = self.lock();
+        let lines: Vec<&str> = inner.lines.iter().map(|line| &**line).collect();
+        (!lines.is_empty()).then(|| Arc::from(lines.join("\n")))
     }
 
     pub(super) fn progressed(&self) -> Option<Progress> {

@@ -30,6 +30,9 @@ pub struct Terms {
     /// How late after its planned time an attempt may still begin; none means however late.
     #[serde(with = "super::length", skip_serializing_if = "Option::is_none")]
     pub expires_after: Option<Duration>,
+    /// How long an external lock is asked for; none means the usual length.
+    #[serde(with = "super::length", skip_serializing_if = "Option::is_none")]
+    pub lock_length: Option<Duration>,
 }
 
 impl Default for Terms {
@@ -43,6 +46,7 @@ impl Default for Terms {
             snoozes_max: 1_000,
             recording: Recording::All,
             expires_after: None,
+            lock_length: None,
         }
     }
 }

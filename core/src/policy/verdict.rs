@@ -47,6 +47,11 @@ pub enum Verdict {
 }
 
 impl Verdict {
+    /// When the message is due again, if it is.
+    pub fn again_at(&self) -> Option<Timestamp> {
+        if let Self::Again { due_at, .. } = self { Some(*due_at) } else { None }
+    }
+
     /// The change of state it makes; legal for every running message.
     pub fn change(&self) -> StateChange {
         match self {
@@ -124,6 +129,8 @@ pub enum Report {
     Interrupted,
     /// It would have begun later than its terms allow.
     Expired,
+    /// Somebody else has the lock of its job, and it may be skipped.
+    Overlapped,
     /// The handler stopped because an operator asked for it.
     CancelledByOperator,
 }
@@ -182,11 +189,8 @@ pub fn judge(case: &Case<'_>, report: Report) -> Judged {
             case.failure(Ending::NoHandler, &Arc::from(error), None)
         }
         Report::Poison { error } => return dead(DeadReason::Poison, Ending::Poison, &error),
-        Report::Expired => Judged {
-            verdict: Verdict::Cancelled,
-            ending: Ending::Skipped(SkipReason::Expired),
-            note: None,
-        },
+        Report::Expired => skipped(SkipReason::Expired),
+        Report::Overlapped => skipped(SkipReason::Overlap),
         Report::Interrupted => Judged {
             verdict: case.given_back().again(case.now, Why::Release, None),
             ending: Ending::Released,
@@ -279,6 +283,10 @@ fn dead(reason: DeadReason, ending: Ending, error: &Arc<str>) -> Judged {
         ending,
         note: Some(error),
     }
+}
+
+fn skipped(reason: SkipReason) -> Judged {
+    Judged { verdict: Verdict::Cancelled, ending: Ending::Skipped(reason), note: None }
 }
 
 fn cancelled(note: Option<Arc<str>>) -> Judged {

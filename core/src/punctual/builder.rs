@@ -13,18 +13,21 @@ use crate::builtin::MemoryStorage;
 use crate::client::JobBuilder;
 use crate::clock::{Clock, StorageClock, SystemClock};
 use crate::config::Configuration;
-use crate::engine::{InFlight, Options, Process, Recent, Registration, Registry, Stop, Worked};
+use crate::engine::{
+    Hooks, InFlight, Options, Process, Recent, Registration, Registry, Stop, Worked,
+};
 use crate::error::{Error, Result};
 use crate::event::Events;
-use crate::handler::{IntoHandler, States, Unbound};
+use crate::handler::{IntoHandler, Rules, States, Unbound};
 use crate::inspect::Inspect;
+use crate::lock::Locks;
 use crate::middleware::Middleware;
 use crate::model::{
     IdSource, Ids, Job, NAME_LENGTH_MAX, Origin, ProcessId, Queue, Terms, Topic, TransportName,
 };
 use crate::policy::Declaration;
 use crate::schedule::Calendar;
-use crate::storage::Storage;
+use crate::storage::{Storage, Wakeup};
 use crate::transport::{Delay, Subscription, Transport};
 
 /// Puts a process together. Mistakes are reported by [`Builder::build`], each by name.
@@ -43,6 +46,9 @@ pub struct Builder {
     pub(super) states: States,
     pub(super) calendars: Vec<Calendar>,
     pub(super) registered: HashSet<TypeId>,
+    pub(super) rules: Rules,
+    pub(super) hooks: Hooks,
+    pub(super) locks: Option<Arc<dyn Locks>>,
     subscriptions: Vec<(String, String, String)>,
     jobs: Vec<JobBuilder>,
     pub(super) cron_overrides: Vec<(String, String)>,
@@ -75,6 +81,9 @@ impl Default for Builder {
             states: States::default(),
             calendars: Vec::new(),
             registered: HashSet::new(),
+            rules: Rules::default(),
+            hooks: Hooks::default(),
+            locks: None,
             subscriptions: Vec::new(),
             jobs: Vec::new(),
             cron_overrides: Vec::new(),
@@ -266,6 +275,10 @@ impl Builder {
             transports,
             registry,
             states,
+            rules: self.rules,
+            hooks: self.hooks,
+            locks: self.locks,
+            progressed: Wakeup::new().0,
             middleware: self.middleware,
             default_terms: Arc::new(Terms::default()),
             in_flight: Arc::new(InFlight::new()),

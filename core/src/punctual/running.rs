@@ -10,8 +10,8 @@ use crate::client::{Admin, Jobs, Publisher};
 use crate::clock::{Clock, add, within};
 use crate::engine::{
     Lookout, PULSE_REST_MAX, Pace, Process, Pruner, Pulse, QueueWorker, REST_MAX, Reconciler,
-    Relay, Rescuer, Scheduler, Service, Settler, Stop, SubscribedTo, SubscriptionWorker, Worked,
-    goodbye, run,
+    Relay, Rescuer, Scheduler, Scribe, Service, Settler, Stop, SubscribedTo, SubscriptionWorker,
+    Worked, goodbye, run,
 };
 use crate::error::{Error, Result};
 use crate::event::{Event, Events};
@@ -236,6 +236,11 @@ fn services(process: &Arc<Process>, blueprint: Blueprint, settler: &Settler) -> 
         let mut wakeups = listen(worker.line());
         wakeups.push(worker.freed());
         services.push((Box::new(worker), wakeups));
+    }
+    if process.options.handling {
+        let scribe = Scribe::new(process.clone());
+        let wakeups = vec![scribe.wakeup()];
+        services.push((Box::new(scribe), wakeups));
     }
     services.push((Box::new(lookout), Vec::new()));
     services

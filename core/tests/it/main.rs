@@ -14,6 +14,7 @@ mod correlation;
 mod defaults;
 mod deliveries;
 mod editing;
+mod errors;
 mod faulty;
 mod generated;
 mod handlers;

@@ -83,6 +83,7 @@ impl Broker<'_> {
                     reason: *reason,
                     error: error.clone(),
                 });
+                self.process.hooks.exhausted(&self.message, *reason, error.as_deref());
                 receipt.reject(reason.as_str()).await
             }
         }

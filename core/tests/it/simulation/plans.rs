@@ -161,6 +161,7 @@ pub(crate) fn draw_terms(random: &mut Random) -> Terms {
         snoozes_max: u32::try_from(random.between(0, 3)).unwrap_or(1),
         recording: if random.percent(90) { Recording::All } else { Recording::Failures },
         expires_after: None,
+        lock_length: None,
     }
 }
 

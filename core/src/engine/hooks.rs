@@ -1,0 +1,65 @@
+//! What an application wants to hear at once: every failed attempt, and every message that was given
+//! up. A hook runs where it is told, so it must be quick; one that panics harms nobody. Work that must
+//! not be lost belongs into a link that follows a failure.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+use jiff::Timestamp;
+
+use crate::model::{DeadReason, Execution, Message};
+
+/// An attempt that failed.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct Failure<'a> {
+    /// What was attempted.
+    pub message: &'a Message,
+    /// The attempt, with its error in the note.
+    pub execution: &'a Execution,
+    /// When it is tried again; none when it was the last attempt.
+    pub again_at: Option<Timestamp>,
+}
+
+/// A message that was given up.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct Exhausted<'a> {
+    /// The message.
+    pub message: &'a Message,
+    /// Why.
+    pub reason: DeadReason,
+    /// The last failure.
+    pub error: Option<&'a str>,
+}
+
+pub(crate) type OnFailure = Arc<dyn Fn(&Failure<'_>) + Send + Sync>;
+pub(crate) type OnExhausted = Arc<dyn Fn(&Exhausted<'_>) + Send + Sync>;
+
+/// What was asked for.
+#[derive(Clone, Default)]
+pub(crate) struct Hooks {
+    pub(crate) failure: Vec<OnFailure>,
+    pub(crate) exhausted: Vec<OnExhausted>,
+}
+
+impl Hooks {
+    pub(crate) fn failed(
+        &self,
+        message: &Message,
+        execution: &Execution,
+        again_at: Option<Timestamp>,
+    ) {
+        let failure = Failure { message, execution, again_at };
+        for hook in &self.failure {
+            let _ = catch_unwind(AssertUnwindSafe(|| hook(&failure)));
+        }
+    }
+
+    pub(crate) fn exhausted(&self, message: &Message, reason: DeadReason, error: Option<&str>) {
+        let exhausted = Exhausted { message, reason, error };
+        for hook in &self.exhausted {
+            let _ = catch_unwind(AssertUnwindSafe(|| hook(&exhausted)));
+        }
+    }
+}
