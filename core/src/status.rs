@@ -126,10 +126,10 @@ impl Found<'_> {
         let last = self.latest.get(&name).cloned();
         // Another application's jobs are its own affair.
         let is_ours = record.app == self.app;
-        let broken = (is_ours && !handles(&record.job.topic)).then(|| {
-            format!("this process has no handler for the topic {:?}", record.job.topic)
-        });
-        let wrong = self.misconfigured.iter().find(|wrong| wrong.job.as_deref() == Some(name.as_str()));
+        let broken = (is_ours && !handles(&record.job.topic))
+            .then(|| format!("this process has no handler for the topic {:?}", record.job.topic));
+        let wrong =
+            self.misconfigured.iter().find(|wrong| wrong.job.as_deref() == Some(name.as_str()));
         JobStatus {
             phase: record.phase(),
             next_at: upcoming(&record, 1).first().copied().filter(|_| record.paused.is_none()),

@@ -17,9 +17,7 @@ use crate::model::{
     Ending, Execution, Headers, Job, JobRecord, Message, MisfireFacts, Occurrence, Retirement,
     SkipReason, Source, Trail,
 };
-use crate::policy::{
-    COUNT_MAX, MisfirePolicy, Overlap, Plan, Planned, Skip, admit, plan, resumed,
-};
+use crate::policy::{COUNT_MAX, MisfirePolicy, Overlap, Plan, Planned, Skip, admit, plan, resumed};
 use crate::storage::{DueJob, Fired, Firing, Line};
 
 /// How often a firing is decided again in one turn when runs overlap meanwhile.
@@ -99,15 +97,17 @@ fn decide(process: &Process, due: &DueJob, now: Timestamp) -> Decision {
     let cursor = record.cursor.unwrap_or(now);
     let mut plan =
         plan(&job.schedule, cursor, &job.misfire, process.options.misfire_threshold, now);
-    let (unwanted, wanted): (Vec<Planned>, Vec<Planned>) =
-        std::mem::take(&mut plan.fire).into_iter().partition(|planned| is_unwanted(record, planned));
+    let (unwanted, wanted): (Vec<Planned>, Vec<Planned>) = std::mem::take(&mut plan.fire)
+        .into_iter()
+        .partition(|planned| is_unwanted(record, planned));
     let admission = admit(job.overlap, due.alive, wanted);
     let left = job.schedule.runs_max().map_or(u64::MAX, |most| most.saturating_sub(record.runs));
     let mut fire = admission.fire;
     fire.truncate(usize::try_from(left).unwrap_or(usize::MAX));
     let mut skips = std::mem::take(&mut plan.skipped);
     skips.extend(unwanted.iter().map(|planned| skip(planned.nominal, SkipReason::Operator)));
-    skips.extend(admission.skipped.iter().map(|planned| skip(planned.nominal, SkipReason::Overlap)));
+    skips
+        .extend(admission.skipped.iter().map(|planned| skip(planned.nominal, SkipReason::Overlap)));
     let messages: Vec<Arc<Message>> =
         fire.iter().map(|planned| Arc::new(fired_message(process, job, planned, now))).collect();
 
@@ -183,9 +183,10 @@ pub(super) fn firing(
 /// Whether an operator asked not to run an occurrence. A run that also stands for others is still due
 /// to those.
 fn is_unwanted(record: &JobRecord, planned: &Planned) -> bool {
-    let stands_alone = planned.misfire.as_ref().is_none_or(|facts| {
-        facts.policy == MisfirePolicy::FireAll || facts.missed_count <= 1
-    });
+    let stands_alone = planned
+        .misfire
+        .as_ref()
+        .is_none_or(|facts| facts.policy == MisfirePolicy::FireAll || facts.missed_count <= 1);
     stands_alone && record.overrides.skips.contains(&planned.nominal)
 }
 
@@ -244,7 +245,12 @@ pub(crate) fn occurrence_message(
 }
 
 /// The history of what was not run, so that every nominal time has an answer.
-pub(super) fn skipped(process: &Process, job: &Job, skips: &[Skip], now: Timestamp) -> Vec<Execution> {
+pub(super) fn skipped(
+    process: &Process,
+    job: &Job,
+    skips: &[Skip],
+    now: Timestamp,
+) -> Vec<Execution> {
     let execution = |skip: &Skip| Execution {
         id: process.execution_id(now),
         message: None,

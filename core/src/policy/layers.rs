@@ -112,7 +112,9 @@ impl Values {
             }
             (None, Some(_)) => (
                 Winner::Configuration,
-                format!("the configuration gives it, which wins over {below}; no operator changed it"),
+                format!(
+                    "the configuration gives it, which wins over {below}; no operator changed it"
+                ),
             ),
             (None, None) => (Winner::Code, format!("it is as {below} says; nobody changed it")),
         };
@@ -130,9 +132,7 @@ fn enabled(record: &JobRecord) -> Layer {
             Winner::Code,
             "it is no longer declared; declared again it comes back".to_owned(),
         ),
-        (Some(Retirement::Finished), _) => {
-            ("no", Winner::Code, "its schedule is over".to_owned())
-        }
+        (Some(Retirement::Finished), _) => ("no", Winner::Code, "its schedule is over".to_owned()),
         (None, Some(pause)) => {
             let until = pause.until.map(|until| format!(" until {until}")).unwrap_or_default();
             let (by, at, reason) = (&pause.by, pause.at, &pause.reason);
@@ -176,7 +176,8 @@ fn retry_text(retry: &Retry) -> String {
     };
     let waits = match &retry.backoff {
         Backoff::Intervals(waits) => {
-            let waits: Vec<String> = waits.iter().take(5).map(|wait| format_duration(*wait)).collect();
+            let waits: Vec<String> =
+                waits.iter().take(5).map(|wait| format_duration(*wait)).collect();
             format!("after {}", waits.join(", "))
         }
         Backoff::Exponential { first, factor, cap, .. } => format!(

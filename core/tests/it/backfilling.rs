@@ -69,7 +69,11 @@ async fn only_what_is_missing_is_run_unless_all_is_asked_for() {
     assert_eq!((done.stored.len(), done.duplicates), (1, 2), "a backfill never doubles its own");
     assert_eq!(log.lines()[4..], ["08:00 by hand"]);
     let labelled = Backfill { label: "corrected prices".to_owned(), ..all };
-    assert_eq!(filled(&bench, (7, 10), &labelled).await.stored.len(), 3, "unless it is another one");
+    assert_eq!(
+        filled(&bench, (7, 10), &labelled).await.stored.len(),
+        3,
+        "unless it is another one"
+    );
 }
 
 #[tokio::test]

@@ -53,7 +53,11 @@ async fn a_file_wins_over_the_code_and_a_later_file_over_an_earlier_one() {
     bench.punctual.shutdown().await;
     let bench = Bench::start_in(world, daily).await;
     let record = bench.punctual.admin().job("nightly-report").await.unwrap();
-    assert_eq!((record.configured, record.job), (None, record.declared), "absent, the code is back");
+    assert_eq!(
+        (record.configured, record.job),
+        (None, record.declared),
+        "absent, the code is back"
+    );
 }
 
 // spec: H-53, H-54
@@ -84,10 +88,9 @@ async fn the_environment_wins_over_a_file() {
         return;
     }
     let noon = saying("0 12 * * *");
-    let bench = Bench::start(|builder| {
-        daily(builder).configure_from_env().configure_file(noon.path())
-    })
-    .await;
+    let bench =
+        Bench::start(|builder| daily(builder).configure_from_env().configure_file(noon.path()))
+            .await;
     assert_eq!(cursor(&bench).await, "09:00", "ten in Warsaw");
 }
 
@@ -158,5 +161,29 @@ async fn a_file_that_cannot_be_read_is_refused_by_name() {
         assert_eq!(error.kind(), ErrorKind::Invalid);
         let name = path.file_name().unwrap().to_string_lossy().into_owned();
         assert!(error.to_string().contains(&name), "{error}");
+    }
+}
+
+// spec: H-58
+#[test]
+fn every_spelling_is_in_the_guide() {
+    let guide = include_str!("../../../docs/guide/operating.md");
+    for spelling in [
+        "Messaging:Scheduling:Jobs:{Name}:CronExpression",
+        "Messaging__Scheduling__Jobs__nightly_report__CronExpression",
+        "PUNCTUAL_JOBS__NIGHTLY_REPORT__CRON",
+    ] {
+        assert!(guide.contains(spelling), "{spelling}");
+    }
+    // The files that the guide shows are read as it says.
+    let shown = guide.lines().filter_map(|line| line.split('`').find(|part| part.starts_with('{')));
+    let shown: Vec<&str> = shown.collect();
+    assert_eq!(shown.len(), 2);
+    for text in shown {
+        let built = daily(Punctual::builder())
+            .configure(Configuration::from_json(text).unwrap())
+            .build()
+            .unwrap();
+        assert_eq!(built.events().count("configuration.ignored"), 0, "{text}");
     }
 }

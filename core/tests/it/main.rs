@@ -36,6 +36,7 @@ mod status;
 mod steering;
 mod storage;
 mod sweeping;
+mod telemetry;
 mod timeouts;
 mod transactions;
 mod transfers;

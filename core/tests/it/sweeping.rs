@@ -15,9 +15,11 @@ fn of(topic: &str) -> MessageFilter {
 /// A process with five dead letters of `mail` and two of `post`.
 async fn with_dead_letters(log: &Log) -> Bench {
     let bench = Bench::start(|builder| {
-        builder
-            .handler_with("mail", retrying(Retry::none()), failing::<()>(log))
-            .handler_with("post", retrying(Retry::none()), failing::<()>(log))
+        builder.handler_with("mail", retrying(Retry::none()), failing::<()>(log)).handler_with(
+            "post",
+            retrying(Retry::none()),
+            failing::<()>(log),
+        )
     })
     .await;
     for topic in ["mail", "mail", "mail", "mail", "mail", "post", "post"] {
@@ -56,7 +58,11 @@ async fn dead_letters_are_discarded_by_filter_and_nothing_else_is() {
     let again = admin.discard_all(of("mail"), 100).await.unwrap();
     assert_eq!(again, Swept::default(), "repeated it finds nothing");
     assert_eq!(bench.message(waiting.id).await.state, State::Pending);
-    assert_eq!(admin.dead_letters(Page::default()).await.unwrap().rows.len(), 2, "the other topic's");
+    assert_eq!(
+        admin.dead_letters(Page::default()).await.unwrap().rows.len(),
+        2,
+        "the other topic's"
+    );
     assert_eq!(bench.punctual.events().count("message.commanded"), 5);
 }
 

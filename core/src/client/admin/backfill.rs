@@ -151,12 +151,7 @@ impl Admin {
         )))
     }
 
-    async fn store(
-        &self,
-        record: &JobRecord,
-        label: &str,
-        done: &mut Backfilled,
-    ) -> Result<()> {
+    async fn store(&self, record: &JobRecord, label: &str, done: &mut Backfilled) -> Result<()> {
         let now = self.process.now();
         let mut due_at = now;
         for step in done.nominals.chunks(STEP) {
@@ -166,7 +161,8 @@ impl Admin {
                 // One after the other, in the order asked for.
                 due_at = add(due_at, Duration::from_micros(1));
             }
-            let made: Vec<Arc<Message>> = entries.iter().map(|entry| entry.message.clone()).collect();
+            let made: Vec<Arc<Message>> =
+                entries.iter().map(|entry| entry.message.clone()).collect();
             let answers = self.process.storage.enqueue(entries, now).await?;
             for (message, answer) in made.into_iter().zip(answers) {
                 if let Enqueued::Duplicate(_) = answer {
@@ -248,9 +244,8 @@ fn occurrences(record: &JobRecord, from: Timestamp, to: Timestamp) -> Result<Vec
 /// An id of version 7 that is the same for the same occurrence and label, and as old as the occurrence.
 fn identity(job: &str, nominal: Timestamp, label: &str) -> MessageId {
     let instant = nominal.as_nanosecond().to_le_bytes();
-    let parts: [&[u8]; 4] = [b"backfill", job.as_bytes(), &instant, label.as_bytes()];
-    let [_, job_part, instant, label] = parts;
-    let (first, second) = (stable_hash(&parts), stable_hash(&[label, &instant[..], job_part]));
+    let hash = |part: &[u8]| stable_hash(&[part, job.as_bytes(), &instant, label.as_bytes()]);
+    let (first, second) = (hash(b"backfill"), hash(b"backfill, the other half"));
     let millisecond = u64::try_from(nominal.as_millisecond()).unwrap_or(0);
     let high = (millisecond << 16) | 0x7000 | (first & 0x0fff);
     let low = (second >> 2) | (0b10 << 62);

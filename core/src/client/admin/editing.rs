@@ -13,9 +13,8 @@ impl Admin {
     /// and the configuration below are kept. What runs already goes on under its old terms. Another
     /// schedule is followed from the next occurrence after now: the past is never replayed.
     pub async fn edit(&self, job: impl AsRef<str>, edit: Edit) -> Result<JobRecord> {
-        let decide = |record: &JobRecord, now| {
-            Ok(overridden(record, edit.overrides(record, now)?, now))
-        };
+        let decide =
+            |record: &JobRecord, now| Ok(overridden(record, edit.overrides(record, now)?, now));
         self.change(job.as_ref(), "edited", decide).await
     }
 

@@ -50,8 +50,7 @@ impl Admin {
         let (app, declarations) = (process.app.as_str(), process.declarations.as_slice());
         let misconfigured = process.misconfigured.as_slice();
         let found = Found { app, declarations, stored, latest, running, misconfigured };
-        let handles =
-            |topic: &Topic| !process.options.handling || process.registry.contains(topic);
+        let handles = |topic: &Topic| !process.options.handling || process.registry.contains(topic);
         found.status(handles, clock.now())
     }
 

@@ -4,9 +4,7 @@ use jiff::Timestamp;
 
 use super::*;
 use crate::model::{Job, Pause};
-use crate::policy::{
-    Declaration, Edit, Reconciled, configured_schedule, overridden, reconcile,
-};
+use crate::policy::{Declaration, Edit, Reconciled, configured_schedule, overridden, reconcile};
 
 fn now() -> Timestamp {
     "2026-01-05T12:00:00Z".parse().unwrap()
