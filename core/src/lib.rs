@@ -79,6 +79,9 @@ mod guide_handlers {}
 #[doc = include_str!("../../docs/guide/jobs.md")]
 mod guide_jobs {}
 #[cfg(doctest)]
+#[doc = include_str!("../../docs/guide/operating.md")]
+mod guide_operating {}
+#[cfg(doctest)]
 #[doc = include_str!("../../docs/guide/testing.md")]
 mod guide_testing {}
 

@@ -376,6 +376,9 @@ pub enum Command {
     },
     /// Remove a message that is not running, without a trace.
     Delete(MessageId),
+    /// The same for a dead letter; refused in any other state, so that one which was sent again in the
+    /// meantime stays.
+    Discard(MessageId),
 }
 
 /// What became of a command.

@@ -8,6 +8,7 @@ use super::Fixture;
 use super::fixture::{again, at, at_once, dead, ids_of, key, together};
 
 behaviours! {
+    only_a_dead_letter_is_discarded,
     a_pending_message_is_cancelled_at_once_and_never_delivered,
     a_running_message_is_asked_to_stop,
     cancelling_by_topic_and_key_stops_only_the_pending_ones_of_that_pair,
@@ -208,4 +209,15 @@ pub async fn a_crowd_about_one_key_is_cancelled_in_one_call(f: Fixture) {
     let counts = f.inspect.counts(at(99)).await.unwrap();
     assert_eq!((counts.total(State::Cancelled), counts.total(State::Pending)), (500, 0));
     assert_eq!(counts.oldest_due, None);
+}
+
+pub async fn only_a_dead_letter_is_discarded(f: Fixture) {
+    let letter = f.finish(f.message(), dead(), at(1)).await;
+    let done = f.finish(f.message(), Verdict::Done, at(1)).await;
+    let pending = f.enqueue(f.due(at(60))).await;
+    assert_eq!(f.command(Command::Discard(done)).await, Commanded::Refused(State::Done));
+    assert_eq!(f.command(Command::Discard(pending)).await, Commanded::Refused(State::Pending));
+    assert_eq!(f.command(Command::Discard(letter)).await, Commanded::Applied(1));
+    assert_eq!(f.command(Command::Discard(letter)).await, Commanded::Unknown);
+    assert_eq!(f.state(pending).await, Some(State::Pending));
 }

@@ -9,6 +9,7 @@ mod moving;
 mod status;
 mod sweeping;
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -23,8 +24,8 @@ use crate::error::{Error, Result};
 use crate::event::Event;
 use crate::inspect::{Counts, ExecutionFilter, JobFilter, MessageFilter, Page, Paged};
 use crate::model::{
-    Execution, ExecutionId, JobName, JobRecord, Message, MessageId, MessageRecord, Source, State,
-    Steer,
+    BatchId, Execution, ExecutionId, JobName, JobRecord, Message, MessageId, MessageRecord, Source,
+    State, Steer,
 };
 use crate::policy::{Overlap, Planned, admit};
 use crate::storage::{Command, Commanded, Fired, Firing, Prune, Pruned, Steered};
@@ -221,6 +222,30 @@ impl Admin {
             }
         }
         Err(busy(name))
+    }
+
+    /// Removes a job with its history and all its messages that are not running. One that is declared in
+    /// code comes back, as new, when it is declared again.
+    pub async fn delete_job(&self, job: impl AsRef<str>) -> Result<JobRecord> {
+        let name = job.as_ref();
+        for _ in 0..TRIES_MAX {
+            let record = self.job(name).await?;
+            let (job, now) = (&record.job.name, self.process.now());
+            match self.process.storage.remove_job(job, record.version, now).await? {
+                Steered::Applied(record) => {
+                    let (job, change) = (record.job.name.clone(), "deleted");
+                    self.process.events.emit(Event::JobSteered { job, change });
+                    return Ok(*record);
+                }
+                Steered::Raced | Steered::Unknown => {}
+            }
+        }
+        Err(busy(name))
+    }
+
+    /// What became of a batch: how many of its messages are in each state.
+    pub async fn batch(&self, batch: BatchId) -> Result<BTreeMap<State, u64>> {
+        self.process.inspect.batch(batch).await
     }
 
     /// Stops a message: a pending one at once, a running one by asking its handler.

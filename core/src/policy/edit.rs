@@ -12,10 +12,10 @@ use serde::{Serialize, Serializer};
 
 use super::reconcile::{bounded_like, overridden};
 use super::spelling::plain;
-use super::{Misfire, Retry};
+use super::{Backoff, Misfire, Retry};
 use crate::error::{Error, Result};
 use crate::model::{Job, JobRecord, Overrides, Steer};
-use crate::schedule::{Cron, Schedule, Zone};
+use crate::schedule::{Cron, Interval, Schedule, Zone};
 
 /// The most times a preview lists.
 pub const PREVIEW_MAX: usize = 1_000;
@@ -90,7 +90,7 @@ pub struct Edit {
     zone: Option<String>,
     retry: Option<Retry>,
     retries_max: Option<u32>,
-    timeout: Option<Option<Duration>>,
+    timeout: Option<Limit>,
     misfire: Option<Misfire>,
 }
 
@@ -99,6 +99,13 @@ enum When {
     Cron(String),
     Every(Duration),
     Schedule(Box<Schedule>),
+}
+
+/// How long a run may take.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Limit {
+    Of(Duration),
+    Default,
 }
 
 impl Edit {
@@ -137,7 +144,8 @@ impl Edit {
         self
     }
 
-    /// Tries failed runs again so many times, with the waits there are.
+    /// Tries failed runs again so many times, with the waits there are; a job without any gets the usual
+    /// ones of [`Retry::exponential`].
     pub fn max_retries(mut self, retries: u32) -> Self {
         self.retries_max = Some(retries);
         self
@@ -145,13 +153,13 @@ impl Edit {
 
     /// Gives a run this long.
     pub fn timeout(mut self, timeout: Duration) -> Self {
-        self.timeout = Some(Some(timeout));
+        self.timeout = Some(Limit::Of(timeout));
         self
     }
 
     /// Takes the job's own timeout away; the process's default applies.
     pub fn no_timeout(mut self) -> Self {
-        self.timeout = Some(None);
+        self.timeout = Some(Limit::Default);
         self
     }
 
@@ -182,12 +190,14 @@ impl Edit {
             retry.check().map_err(|error| refuse(&error))?;
             overrides.retry = Some(retry);
         }
-        if let Some(timeout) = self.timeout {
-            if timeout.is_some_and(|timeout| timeout.is_zero()) {
+        match self.timeout {
+            None => {}
+            Some(Limit::Of(Duration::ZERO)) => {
                 let problem = "a timeout of zero fails every run at once; take it away instead";
                 return Err(refuse(&problem));
             }
-            overrides.timeout = Some(timeout);
+            Some(Limit::Of(timeout)) => overrides.timeout = Some(Some(timeout)),
+            Some(Limit::Default) => overrides.timeout = Some(None),
         }
         if let Some(misfire) = &self.misfire {
             misfire.check().map_err(|error| refuse(&error))?;
@@ -211,7 +221,7 @@ impl Edit {
                 Schedule::of_cron(cron, zone.unwrap_or_else(|| old.zone()))
             }
             (Some(When::Every(every)), None) => {
-                let anchor = old.as_interval().map_or(Timestamp::UNIX_EPOCH, |old| old.anchor());
+                let anchor = old.as_interval().map_or(Timestamp::UNIX_EPOCH, Interval::anchor);
                 Schedule::every(*every, anchor).map_err(|error| invalid(&error))?
             }
             (Some(When::Schedule(schedule)), None) => return Ok(Some((**schedule).clone())),
@@ -226,11 +236,11 @@ impl Edit {
     }
 
     fn retry_over(&self, job: &Job) -> Option<Retry> {
-        let retry = self.retry.clone();
-        match self.retries_max {
-            None => retry,
-            Some(most) => Some(retry.unwrap_or_else(|| job.terms.retry.clone()).max_retries(most)),
-        }
+        let Some(most) = self.retries_max else { return self.retry.clone() };
+        let retry = self.retry.as_ref().unwrap_or(&job.terms.retry);
+        let has_waits = !matches!(&retry.backoff, Backoff::Intervals(waits) if waits.is_empty());
+        let retry = if has_waits || most == 0 { retry.clone() } else { Retry::exponential() };
+        Some(retry.max_retries(most))
     }
 }
 

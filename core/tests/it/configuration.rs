@@ -163,3 +163,27 @@ async fn a_file_that_cannot_be_read_is_refused_by_name() {
         assert!(error.to_string().contains(&name), "{error}");
     }
 }
+
+// spec: H-58
+#[test]
+fn every_spelling_is_in_the_guide() {
+    let guide = include_str!("../../../docs/guide/operating.md");
+    for spelling in [
+        "Messaging:Scheduling:Jobs:{Name}:CronExpression",
+        "Messaging__Scheduling__Jobs__nightly_report__CronExpression",
+        "PUNCTUAL_JOBS__NIGHTLY_REPORT__CRON",
+    ] {
+        assert!(guide.contains(spelling), "{spelling}");
+    }
+    // The files that the guide shows are read as it says.
+    let shown = guide.lines().filter_map(|line| line.split('`').find(|part| part.starts_with('{')));
+    let shown: Vec<&str> = shown.collect();
+    assert_eq!(shown.len(), 2);
+    for text in shown {
+        let built = daily(Punctual::builder())
+            .configure(Configuration::from_json(text).unwrap())
+            .build()
+            .unwrap();
+        assert_eq!(built.events().count("configuration.ignored"), 0, "{text}");
+    }
+}

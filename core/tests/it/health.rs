@@ -1,9 +1,10 @@
 //! How a process is while its storage comes and goes.
 
 use punctual::health::Condition;
-use punctual::{Job, Occurrence, Punctual};
+use punctual::storage::{Claim, Storage};
+use punctual::{Inspect, Job, Occurrence, Punctual};
 
-use crate::acting::telling;
+use crate::acting::{failing, retrying, telling};
 use crate::faulty::{EVERYTHING, Faulty};
 use crate::harness::{Bench, Log, seconds, world};
 
@@ -39,7 +40,70 @@ async fn a_process_starts_without_its_storage_says_so_and_works_when_it_is_there
     assert!(log.len() >= 1, "the job runs");
 }
 
-// spec: H-50
+// trap 17
+// spec: H-48, H-52
+#[tokio::test]
+async fn asking_about_stale_messages_degrades_and_frees_none_of_them() {
+    let (clock, storage) = world();
+    let door = Faulty::over(&storage);
+    let idle = Punctual::builder()
+        .clock(clock.clone())
+        .storage(door.clone())
+        .declare(Job::cron("hourly", "0 * * * *"))
+        .build()
+        .unwrap();
+    let id = idle.publisher().publish("report", &()).await.unwrap().id;
+    let claim = Claim::new(
+        punctual::model::Queue::default(),
+        punctual::model::ProcessId::from_uuid(punctual::uuid::Uuid::from_u128(7)),
+        1,
+        clock.now() + punctual::jiff::SignedDuration::from_secs(300),
+    );
+    storage.claim(claim, clock.now()).await.unwrap();
+    clock.advance(seconds(301));
+    let before = storage.message(id).await.unwrap();
+    let asked = door.calls_in_all();
+    let health = idle.admin().health().await;
+    assert_eq!(health.stale, 1);
+    assert!(health.reasons.iter().any(|reason| reason.contains("owner that is gone")));
+    let reads: u64 = ["look", "counts", "due_jobs"].map(|call| door.calls(call)).iter().sum();
+    assert_eq!(door.calls_in_all() - asked, reads, "it only reads");
+    assert_eq!(storage.message(id).await.unwrap(), before, "it is as stale as before");
+}
+
+// spec: H-47, H-50
+#[tokio::test]
+async fn late_schedules_dead_letters_and_the_depth_of_queues_are_told() {
+    let log = Log::default();
+    let world = world();
+    let bench = Bench::start_in(world.clone(), |builder| {
+        builder
+            .declare(Job::cron("hourly", "0 * * * *"))
+            .declare(
+                Job::cron("patient", "0 * * * *")
+                    .misfire(punctual::Misfire::fire_now().threshold(seconds(3_600))),
+            )
+            .handler_with("post", retrying(punctual::Retry::none()), failing::<()>(&log))
+    })
+    .await;
+    let publisher = bench.punctual.publisher();
+    publisher.publish("post", &()).await.unwrap();
+    publisher.publish("later", &()).after(seconds(9_999)).await.unwrap();
+    bench.rest().await;
+    let health = bench.punctual.admin().health().await;
+    assert_eq!((health.condition, health.late_schedules), (Condition::Healthy, 0));
+    assert_eq!((health.dead, health.queue_depth), (1, 1));
+    bench.punctual.shutdown().await;
+    // Nobody fires any more.
+    bench.clock.advance(seconds(3_600 + 60));
+    assert_eq!(bench.punctual.admin().health().await.late_schedules, 0, "exactly at the threshold");
+    bench.clock.advance(seconds(1));
+    let health = bench.punctual.admin().health().await;
+    assert_eq!(health.late_schedules, 1, "by each job's own threshold");
+    assert_eq!(health.condition, Condition::Unhealthy, "the services stand still");
+}
+
+// spec: H-50, H-52
 #[tokio::test]
 async fn asking_changes_nothing() {
     let bench = Bench::start(|builder| builder).await;

@@ -2,6 +2,8 @@
 //! anything began.
 
 use std::future::pending;
+#[cfg(unix)]
+use std::io::{BufRead as _, BufReader, Read as _};
 
 use punctual::{Context, ErrorKind, Job, Occurrence, Punctual, Stopped};
 use tokio::sync::oneshot;
@@ -97,4 +99,42 @@ async fn clients_work_where_services_are_switched_off() {
     let status = bench.punctual.admin().status().await;
     assert!(status.jobs[0].never_run);
     assert_eq!(log.len(), 0);
+}
+
+// This test starts itself as a process of its own, because a signal is for a whole process.
+// spec: U-28
+#[cfg(unix)]
+#[tokio::test]
+async fn a_process_that_is_asked_to_end_stops_gracefully() {
+    const CHILD: &str = "PUNCTUAL_TEST_IS_ASKED_TO_END";
+    if std::env::var_os(CHILD).is_some() {
+        let punctual = Punctual::builder().build().unwrap();
+        let ready = async {
+            rest().await;
+            println!("ready");
+        };
+        let (stopped, ()) = tokio::join!(punctual.run(), ready);
+        println!("{}", stopped.unwrap());
+        return;
+    }
+    let test = "lifecycle::a_process_that_is_asked_to_end_stops_gracefully";
+    let mut child = std::process::Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", test, "--nocapture"])
+        .env(CHILD, "yes")
+        .stdout(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut said = BufReader::new(child.stdout.take().unwrap());
+    let mut line = String::new();
+    while !line.contains("ready") {
+        line.clear();
+        assert!(said.read_line(&mut line).unwrap() > 0, "it ended before it was ready");
+    }
+    let id = child.id().to_string();
+    let sent = std::process::Command::new("kill").args(["-TERM", &id]).status().unwrap();
+    assert!(sent.success());
+    let mut rest = String::new();
+    said.read_to_string(&mut rest).unwrap();
+    assert!(child.wait().unwrap().success());
+    assert!(rest.contains("stopped; everything that ran has finished"), "{rest}");
 }

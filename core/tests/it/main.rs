@@ -39,6 +39,7 @@ mod status;
 mod steering;
 mod storage;
 mod sweeping;
+mod telemetry;
 mod timeouts;
 mod transactions;
 mod transfers;

@@ -158,3 +158,28 @@ async fn a_handler_may_cancel_its_own_message() {
     assert_eq!(bench.message(sent.id).await.state, State::Cancelled);
     assert_eq!(endings(&bench.storage, sent.id).await, [Ending::Cancelled]);
 }
+
+// spec: U-32, H-62
+#[tokio::test]
+async fn a_deleted_job_is_gone_with_its_history_and_comes_back_new_when_declared_again() {
+    let log = Log::default();
+    let world = world();
+    let declare = |builder: punctual::Builder| {
+        let job = punctual::Job::every("report", seconds(60));
+        builder.job(job, telling::<punctual::Occurrence>(&log, |_, _| "ran".to_owned()))
+    };
+    let bench = Bench::start_in(world.clone(), declare).await;
+    bench.advance(seconds(120)).await;
+    let admin = bench.punctual.admin();
+    assert_eq!(admin.history("report", Page::first(9)).await.unwrap().rows.len(), 2);
+    assert_eq!(admin.delete_job("report").await.unwrap().runs, 2);
+    assert!(admin.job("report").await.is_err());
+    assert!(admin.history("report", Page::first(9)).await.unwrap().rows.is_empty());
+    bench.advance(seconds(300)).await;
+    assert_eq!(log.len(), 2, "nobody fires what is not there");
+    assert!(admin.delete_job("report").await.unwrap_err().to_string().contains("report"));
+    let again = Bench::start_in(world, declare).await;
+    again.advance(seconds(60)).await;
+    assert_eq!(log.len(), 3);
+    assert_eq!(again.punctual.admin().job("report").await.unwrap().runs, 1);
+}

@@ -282,3 +282,71 @@ async fn a_running_node_follows_what_another_deploy_changed() {
     running.advance(seconds(3_600)).await;
     assert_eq!(log.lines(), ["2026-03-02T07:30:00Z"]);
 }
+
+// Decision 3.5: only what code declared vanishes with the code.
+// spec: U-40
+#[tokio::test]
+async fn one_time_jobs_are_not_touched_by_a_deploy() {
+    let world = world();
+    let log = Log::default();
+    let first = Bench::start_in(world.clone(), |builder| hourly(builder).release(1)).await;
+    let later = first.punctual.jobs().once("reminder").key("order-7").after(seconds(7_200));
+    let planned = later.await.unwrap();
+    let before = first.message(planned.id).await;
+    first.punctual.shutdown().await;
+    let ran = telling::<()>(&log, |(), context| context.started_at().to_string());
+    let second =
+        Bench::start_in(world, |builder| daily(builder).release(2).handler("reminder", ran)).await;
+    assert_eq!(second.message(planned.id).await, before);
+    second.advance(seconds(7_200)).await;
+    assert_eq!(log.lines(), ["2026-03-02T09:00:00Z"]);
+}
+
+// Decision 3.5, trap 2: each policy decides once about what was missed while nothing ran, whatever else
+// the deploy changes.
+// spec: U-39d
+#[tokio::test]
+async fn what_was_missed_over_a_deploy_is_decided_once_by_the_policy() {
+    for (misfire, expected) in [
+        (Misfire::fire_now(), vec!["08:00"]),
+        (Misfire::fire_once(), vec!["10:00"]),
+        (Misfire::fire_all(), vec!["08:00", "09:00", "10:00"]),
+        (Misfire::skip_to_next(), vec![]),
+    ] {
+        let world = world();
+        let log = Log::default();
+        let job = || Job::cron("report", "0 * * * *").misfire(misfire.clone());
+        deploy(&world, |builder| builder.declare(job())).await;
+        world.0.set(instant("2026-03-02T10:30:00Z"));
+        for release in [2, 3] {
+            let line =
+                |occurrence: &Occurrence, _: &_| occurrence.nominal.strftime("%H:%M").to_string();
+            let next = Bench::start_in(world.clone(), |builder| {
+                // Another timeout is another definition, but the same schedule.
+                let job = job().timeout(seconds(release));
+                builder.release(release).job(job, telling::<Occurrence>(&log, line))
+            })
+            .await;
+            next.advance(seconds(1)).await;
+            next.punctual.shutdown().await;
+        }
+        assert_eq!(log.lines(), expected, "{misfire:?}");
+    }
+}
+
+// A storage that fails in the middle of a reconciliation: what is left is done later, once.
+// spec: T-2
+#[tokio::test]
+async fn a_reconciliation_that_broke_off_goes_on_later() {
+    let world = world();
+    let faulty = Faulty::over(&world.1);
+    faulty.fail(&["declare"]);
+    let bench =
+        Bench::start_in(world, |builder| daily(hourly(builder.storage(faulty.clone())))).await;
+    assert!(bench.punctual.admin().jobs().await.unwrap().is_empty());
+    faulty.heal();
+    bench.advance(seconds(60)).await;
+    let jobs = bench.punctual.admin().jobs().await.unwrap();
+    assert_eq!(jobs.iter().map(|record| record.version).collect::<Vec<_>>(), [1, 1]);
+    assert_eq!(bench.punctual.events().count("job.declared"), 2);
+}

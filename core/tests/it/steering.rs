@@ -23,8 +23,8 @@ async fn hourly(log: &Log) -> Bench {
     Bench::start(|builder| builder.job(Job::cron("hourly", "0 * * * *"), telling(log, line))).await
 }
 
-// Trap 8.
-// spec: U-33, T-58, T-35
+// trap 8
+// spec: U-33, U-32, T-58, T-35
 #[tokio::test]
 async fn a_trigger_runs_a_paused_job_and_leaves_its_schedule_alone() {
     let log = Log::default();

@@ -20,6 +20,10 @@ impl Memory {
             Command::Redrive { id, due_at } => self.redrive(*id, *due_at),
             Command::Reschedule { id, due_at } => self.reschedule(*id, *due_at),
             Command::Delete(id) => self.delete(*id),
+            Command::Discard(id) => match self.state_of(*id) {
+                Some(state) if state != State::Dead => Commanded::Refused(state),
+                _ => self.delete(*id),
+            },
         };
         self.trim();
         answer

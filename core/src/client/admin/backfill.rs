@@ -244,9 +244,8 @@ fn occurrences(record: &JobRecord, from: Timestamp, to: Timestamp) -> Result<Vec
 /// An id of version 7 that is the same for the same occurrence and label, and as old as the occurrence.
 fn identity(job: &str, nominal: Timestamp, label: &str) -> MessageId {
     let instant = nominal.as_nanosecond().to_le_bytes();
-    let parts: [&[u8]; 4] = [b"backfill", job.as_bytes(), &instant, label.as_bytes()];
-    let [_, job_part, instant, label] = parts;
-    let (first, second) = (stable_hash(&parts), stable_hash(&[label, &instant[..], job_part]));
+    let hash = |part: &[u8]| stable_hash(&[part, job.as_bytes(), &instant, label.as_bytes()]);
+    let (first, second) = (hash(b"backfill"), hash(b"backfill, the other half"));
     let millisecond = u64::try_from(nominal.as_millisecond()).unwrap_or(0);
     let high = (millisecond << 16) | 0x7000 | (first & 0x0fff);
     let low = (second >> 2) | (0b10 << 62);

@@ -9,7 +9,7 @@ use crate::error::{Error, Result};
 use crate::event::Event;
 use crate::model::{JobRecord, Overrides, Retirement, Steer};
 use crate::policy::upcoming;
-use crate::storage::Fired;
+use crate::storage::{Fired, Steered};
 
 /// The most occurrences of one job that may wait to be skipped.
 const SKIPS_MAX: usize = 100;
@@ -39,10 +39,10 @@ impl Admin {
             let now = self.process.now();
             if record.cursor == Some(nominal) {
                 let decision = jump(&self.process, &record, record.job.schedule.next(nominal), now);
-                match self.decided(decision, now).await? {
-                    true => return self.job(name).await,
-                    false => continue,
+                if self.decided(decision, now).await? {
+                    return self.job(name).await;
                 }
+                continue;
             }
             let mut skips = record.overrides.skips.clone();
             skips.insert(nominal);
@@ -53,7 +53,7 @@ impl Admin {
             };
             let steered =
                 self.process.storage.steer(&record.job.name, steer, record.version, now).await?;
-            if let crate::storage::Steered::Applied(record) = steered {
+            if let Steered::Applied(record) = steered {
                 self.moved(&record, "skips one");
                 return Ok(*record);
             }

@@ -146,7 +146,7 @@ impl Admin {
     async fn act(&self, act: Act, id: MessageId) -> Result<Commanded> {
         let command = match act {
             Act::Redrive => Command::Redrive { id, due_at: self.process.now() },
-            Act::Discard => Command::Delete(id),
+            Act::Discard => Command::Discard(id),
             Act::Cancel => Command::Cancel(id),
         };
         self.command(command, id, act.name()).await

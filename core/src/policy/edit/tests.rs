@@ -66,6 +66,9 @@ fn what_is_not_the_schedule_leaves_the_cursor_where_it_is() {
     assert_eq!(after.job.terms.timeout, None);
     assert_eq!(after.job.misfire, Misfire::skip_to_next());
     assert_eq!(after.declared, hourly().declared, "the layer below is kept");
+    let none = edited(&after, Edit::new().retry(Retry::none()), at("15:10:00"));
+    let some = edited(&none, Edit::new().max_retries(2), at("15:10:00"));
+    assert_eq!(some.job.terms.retry, Retry::exponential().max_retries(2), "it had no waits");
 }
 
 #[test]

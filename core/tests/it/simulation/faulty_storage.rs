@@ -198,6 +198,7 @@ impl Storage for FaultyStorage {
         let touched: Vec<_> = match &command {
             Command::Cancel(id)
             | Command::Delete(id)
+            | Command::Discard(id)
             | Command::Redrive { id, .. }
             | Command::Reschedule { id, .. } => vec![*id],
             Command::CancelKey { .. } => Vec::new(),

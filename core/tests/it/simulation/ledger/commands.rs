@@ -36,7 +36,12 @@ impl Ledger {
                 }
                 Some(record) => Commanded::Refused(record.state),
             },
-            Command::Delete(id) => match self.state_of(*id) {
+            Command::Discard(id)
+                if self.state_of(*id).is_some_and(|state| state != State::Dead) =>
+            {
+                self.state_of(*id).map_or(Commanded::Unknown, Commanded::Refused)
+            }
+            Command::Delete(id) | Command::Discard(id) => match self.state_of(*id) {
                 None => Commanded::Unknown,
                 Some(State::Running) => Commanded::Refused(State::Running),
                 Some(_) => {
