@@ -107,6 +107,7 @@ pub mod policy;
 mod punctual;
 pub mod status;
 pub mod storage;
+pub mod testing;
 pub mod transfer;
 pub mod transport;
 

@@ -174,6 +174,11 @@ impl Punctual {
         }
     }
 
+    /// Whether no attempt is under way in this process.
+    pub fn is_resting(&self) -> bool {
+        self.process.in_flight.len() == 0
+    }
+
     /// Stops: no new work, `drain` for handlers to finish, then a request to stop and `grace` to wind
     /// down; what is unfinished is given back without spending an attempt.
     pub async fn shutdown(&self) -> Stopped {

@@ -32,6 +32,7 @@ mod one_time;
 mod operators;
 mod overlap;
 mod reconciliation;
+mod rehearsing;
 mod scheduling;
 mod shutdown;
 mod simulation;

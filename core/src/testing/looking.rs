@@ -1,0 +1,117 @@
+//! Asking what happened, and asserting it. A failed assertion says what there was instead.
+
+use futures_util::FutureExt;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use super::Rehearsal;
+use crate::inspect::{ExecutionFilter, Inspect, MessageFilter, PAGE_LIMIT_MAX, Page};
+use crate::model::{Body, Ending, Execution, MessageRecord, State, Topic};
+
+/// How many pages are read at most: all that a memory storage keeps as history.
+const PAGES_MAX: usize = 100;
+
+impl Rehearsal {
+    /// Every message of a topic, oldest first, whatever became of it.
+    pub fn messages(&self, topic: &str) -> Vec<MessageRecord> {
+        let filter = MessageFilter { topic: Topic::new(topic).ok(), ..MessageFilter::default() };
+        let (mut all, mut page) = (Vec::new(), Page::first(PAGE_LIMIT_MAX));
+        for _ in 0..PAGES_MAX {
+            // The storage in memory never waits.
+            let read = self.storage.messages(filter.clone(), page).now_or_never();
+            let Some(Ok(read)) = read else { break };
+            all.extend(read.rows);
+            let Some(next) = read.next else { break };
+            page = Page::after(next, PAGE_LIMIT_MAX);
+        }
+        all.reverse();
+        all
+    }
+
+    /// The payloads of all messages of a topic, oldest first. Those that do not read as `T` are left out.
+    pub fn published<T: DeserializeOwned>(&self, topic: &str) -> Vec<T> {
+        let messages = self.messages(topic);
+        messages.iter().filter_map(|record| record.message.body.read().ok()).collect()
+    }
+
+    /// Every attempt of a topic, and every occurrence that was skipped, oldest first.
+    pub fn executions(&self, topic: &str) -> Vec<Execution> {
+        let filter =
+            ExecutionFilter { topic: Topic::new(topic).ok(), ..ExecutionFilter::default() };
+        let (mut all, mut page) = (Vec::new(), Page::first(PAGE_LIMIT_MAX));
+        for _ in 0..PAGES_MAX {
+            let read = self.storage.executions(filter.clone(), page).now_or_never();
+            let Some(Ok(read)) = read else { break };
+            all.extend(read.rows);
+            let Some(next) = read.next else { break };
+            page = Page::after(next, PAGE_LIMIT_MAX);
+        }
+        all.sort_by_key(|execution| (execution.ended_at, execution.id));
+        all
+    }
+
+    /// Messages of a topic that were given up, oldest first.
+    pub fn dead(&self, topic: &str) -> Vec<MessageRecord> {
+        let messages = self.messages(topic).into_iter();
+        messages.filter(|record| record.state == State::Dead).collect()
+    }
+
+    /// Asserts that a message with this payload was published to a topic, and how often.
+    #[track_caller]
+    pub fn assert_published<T: Serialize + ?Sized>(&self, topic: &str, payload: &T, times: usize) {
+        let wanted = Body::json(payload).map(|body| body.bytes).unwrap_or_default();
+        let messages = self.messages(topic);
+        let found = messages.iter().filter(|record| record.message.body.bytes == wanted).count();
+        assert!(
+            found == times,
+            "expected {times} of {topic:?} with {}, found {found}; the payloads there are: [{}]",
+            String::from_utf8_lossy(&wanted),
+            list(messages.iter().map(|record| {
+                String::from_utf8_lossy(&record.message.body.bytes).into_owned()
+            })),
+        );
+    }
+
+    /// Asserts how many attempts of a topic there were; skipped occurrences do not count.
+    #[track_caller]
+    pub fn assert_executed(&self, topic: &str, times: usize) {
+        let executions = self.executions(topic);
+        let ran = executions.iter().filter(|one| !matches!(one.ending, Ending::Skipped(_)));
+        let found = ran.count();
+        assert!(
+            found == times,
+            "expected {times} attempts of {topic:?}, found {found}: [{}]",
+            list(executions.iter().map(|one| {
+                let note = one.note.as_deref().map(|note| format!(" ({note})")).unwrap_or_default();
+                format!("{} {}{note}", one.ended_at, one.ending.as_str())
+            })),
+        );
+    }
+
+    /// Asserts how many messages of a topic were given up.
+    #[track_caller]
+    pub fn assert_dead(&self, topic: &str, times: usize) {
+        let messages = self.messages(topic);
+        let found = messages.iter().filter(|record| record.state == State::Dead).count();
+        assert!(
+            found == times,
+            "expected {times} dead letters of {topic:?}, found {found}; its messages are: [{}]",
+            list(messages.iter().map(|record| {
+                let error = record.error.as_deref().unwrap_or("no error");
+                format!("{} after {} attempts, {error}", record.state.as_str(), record.attempt)
+            })),
+        );
+    }
+}
+
+/// At most so many things are listed in a failed assertion.
+const LISTED_MAX: usize = 20;
+
+fn list(things: impl ExactSizeIterator<Item = String>) -> String {
+    let more = things.len().saturating_sub(LISTED_MAX);
+    let mut listed: Vec<String> = things.take(LISTED_MAX).collect();
+    if more > 0 {
+        listed.push(format!("and {more} more"));
+    }
+    listed.join(", ")
+}

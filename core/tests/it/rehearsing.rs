@@ -1,0 +1,114 @@
+//! The kit for the tests of applications.
+
+use std::time::Duration;
+
+use punctual::model::Terms;
+use punctual::testing::{Rehearsal, START};
+use punctual::{Context, Job, Occurrence, Punctual, Retry, blocking};
+
+use crate::harness::seconds;
+
+const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+
+fn terms() -> Terms {
+    Terms { retry: Retry::intervals([DAY; 6]), ..Terms::default() }
+}
+
+// spec: T-61
+#[tokio::test]
+async fn a_retry_schedule_of_a_week_passes_in_a_moment() {
+    let rehearsal = Rehearsal::start(|builder| {
+        builder.handler_with("dunning", terms(), async |_: String| Err::<(), _>("not paid"))
+    })
+    .await
+    .unwrap();
+    rehearsal.publisher().publish("dunning", "invoice 7").await.unwrap();
+    rehearsal.advance(3 * DAY - seconds(1)).await;
+    rehearsal.assert_executed("dunning", 3);
+    rehearsal.assert_dead("dunning", 0);
+    rehearsal.advance(4 * DAY).await;
+    rehearsal.assert_executed("dunning", 7);
+    rehearsal.assert_dead("dunning", 1);
+    rehearsal.assert_published("dunning", "invoice 7", 1);
+    let days: Vec<i64> = rehearsal
+        .executions("dunning")
+        .iter()
+        .map(|one| one.started_at.duration_since(START).as_hours() / 24)
+        .collect();
+    assert_eq!(days, [0, 1, 2, 3, 4, 5, 6]);
+}
+
+#[tokio::test]
+async fn attempts_can_be_made_to_fail_and_what_follows_happens_at_once() {
+    let rehearsal = Rehearsal::start(|builder| {
+        builder
+            .handler("order", async |name: String, context: Context| {
+                context.publisher().publish("invoice", &name).await.map(|_| ())
+            })
+            .handler("invoice", async |_: String| {})
+    })
+    .await
+    .unwrap();
+    rehearsal.fail_next("order", 1, "the shop is closed");
+    rehearsal.publisher().publish("order", "tea").await.unwrap();
+    rehearsal.run_due().await;
+    rehearsal.assert_executed("order", 1);
+    rehearsal.assert_published("invoice", "tea", 0);
+    rehearsal.advance(DAY).await;
+    rehearsal.assert_executed("order", 2);
+    assert_eq!(rehearsal.published::<String>("invoice"), ["tea"]);
+    rehearsal.assert_executed("invoice", 1);
+}
+
+#[tokio::test]
+async fn jobs_run_at_their_times_also_on_a_second_node() {
+    let rehearsal = Rehearsal::start(|builder| {
+        builder.job(Job::cron("report", "0 8 * * *"), async |_: Occurrence| {})
+    })
+    .await
+    .unwrap();
+    let other = rehearsal.another(|builder| builder).await.unwrap();
+    rehearsal.advance(7 * DAY).await;
+    rehearsal.assert_executed("report", 7);
+    other.assert_executed("report", 7);
+    let hours: Vec<String> =
+        rehearsal.executions("report").iter().map(|one| one.started_at.to_string()).collect();
+    assert!(hours.iter().all(|time| time.contains("T08:00:00Z")), "{hours:?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn handlers_on_other_threads_are_waited_for() {
+    let rehearsal = Rehearsal::start(|builder| {
+        builder.handler(
+            "thumbnail",
+            blocking(|_: String| {
+                // A thread that is busy for a moment, with something that no clock knows.
+                (0..10_000_u64).fold(0, u64::wrapping_add);
+            }),
+        )
+    })
+    .await
+    .unwrap()
+    .patience(seconds(10));
+    for _ in 0..20 {
+        rehearsal.publisher().publish("thumbnail", "cat.png").await.unwrap();
+    }
+    rehearsal.run_due().await;
+    rehearsal.assert_executed("thumbnail", 20);
+    let _: &Punctual = &rehearsal;
+}
+
+#[tokio::test]
+#[should_panic(
+    expected = "expected 2 attempts of \"mail\", found 1: [2026-03-02T07:00:00Z failed (no route)]"
+)]
+async fn a_failed_assertion_says_what_there_was() {
+    let rehearsal = Rehearsal::start(|builder| {
+        builder.handler("mail", async |_: String| Err::<(), _>("no route"))
+    })
+    .await
+    .unwrap();
+    rehearsal.publisher().publish("mail", "ada").await.unwrap();
+    rehearsal.run_due().await;
+    rehearsal.assert_executed("mail", 2);
+}
