@@ -20,6 +20,7 @@ mod outcome;
 mod payload;
 mod reporting;
 mod state;
+mod trial;
 
 use std::future::Future;
 
@@ -37,6 +38,7 @@ pub use outcome::{HandlerError, HandlerResult, IntoOutcome, Outcome};
 pub use reporting::{MustReport, Progress, Reported, must_report};
 pub(crate) use reporting::{Said, conclude};
 pub use state::{Needs, State, States};
+pub use trial::{Trial, Tried};
 
 use crate::error::Result;
 use crate::model::Message;

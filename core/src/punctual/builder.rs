@@ -163,6 +163,13 @@ impl Builder {
         self
     }
 
+    /// The handler of a topic whose type is not known here.
+    pub(crate) fn unbound(mut self, topic: &str, handler: Unbound) -> Self {
+        let (topic, terms) = (topic.to_owned(), Terms::default());
+        self.handlers.push(Registering { topic, handler, terms });
+        self
+    }
+
     /// Receives a topic from a transport, as a group; its handler is found by the topic.
     pub fn subscribe(
         mut self,
