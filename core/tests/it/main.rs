@@ -14,6 +14,7 @@ mod defaults;
 mod deliveries;
 mod extractors;
 mod faulty;
+mod first_contact;
 mod generated;
 mod handlers;
 mod harness;
