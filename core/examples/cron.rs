@@ -1,4 +1,5 @@
 //! The same, and a job on a schedule.
+#![allow(clippy::print_stdout)] // our own rule, not one of users
 
 use punctual::{Job, Punctual};
 

@@ -1,4 +1,5 @@
 //! A message, sent now and handled at once.
+#![allow(clippy::print_stdout)] // our own rule, not one of users
 
 use punctual::Punctual;
 

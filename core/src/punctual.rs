@@ -2,6 +2,7 @@
 //! never at three in the morning.
 
 mod builder;
+mod registering;
 mod running;
 mod shared;
 

@@ -5,11 +5,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use jiff::Timestamp;
 
-use super::{Cancellation, Cause, Progress, Reported, Said, Signal};
+use super::{Cancellation, Cause, Reported, Said, Signal};
 use crate::client::Publisher;
 use crate::engine::{Slot, Slots};
 use crate::error::{Error, Result};
-use crate::event::{Event, Events};
+use crate::event::Events;
 use crate::model::{
     Ending, Execution, ExecutionId, Headers, JobName, Key, LeaseRef, Message, MessageId,
     MisfireFacts, Occurrence, ProcessId, Recording, Source, Topic, Trail,
@@ -166,59 +166,6 @@ impl Context {
     /// [`State`](super::State) instead.
     pub fn state<T: Clone + Send + Sync + 'static>(&self) -> Result<T> {
         self.parts.publisher.states().need()
-    }
-
-    /// Says how far the handler is: a note, a percentage, or both. The last one is kept.
-    ///
-    /// ```
-    /// # fn example(context: punctual::Context) {
-    /// context.progress("reading");
-    /// context.progress(40);
-    /// context.progress((90, "writing"));
-    /// # }
-    /// ```
-    pub fn progress(&self, progress: impl Into<Progress>) {
-        let progress = progress.into();
-        self.parts.said.progress(progress.clone());
-        self.parts.events.emit(Event::AttemptProgressed {
-            message: self.message_id(),
-            execution: self.execution_id(),
-            percent: progress.percent,
-            note: progress.note,
-        });
-    }
-
-    /// How far the handler said it is.
-    pub fn progressed(&self) -> Option<Progress> {
-        self.parts.said.progressed()
-    }
-
-    /// Reports success, with a message that goes into the history; it may be empty. The last report
-    /// counts. An error that is returned afterwards is a failure all the same.
-    pub fn report_success(&self, message: impl AsRef<str>) {
-        self.parts.said.success(message.as_ref());
-    }
-
-    /// Reports a failure: the attempt fails with this text, also when the handler then says that it
-    /// is done.
-    pub fn report_failure(&self, error: impl AsRef<str>) {
-        self.parts.said.failure(error.as_ref());
-    }
-
-    /// What was reported, when something was.
-    pub fn reported(&self) -> Option<Reported> {
-        self.parts.said.reported()
-    }
-
-    /// Writes a line for people. The newest 100 lines of an attempt are kept, 1,000 characters of
-    /// each.
-    pub fn log(&self, line: impl AsRef<str>) {
-        self.parts.said.log(line.as_ref());
-    }
-
-    /// The lines written so far, oldest first. Whoever stores an execution takes them from here.
-    pub fn logged(&self) -> Vec<Arc<str>> {
-        self.parts.said.logged()
     }
 
     /// One more slot of the queue, for a call that outlives its attempt.

@@ -1,17 +1,18 @@
 //! The builder: handlers, jobs, transports and options, checked as a whole.
 
 use std::any::TypeId;
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, HashSet};
 use std::sync::{Arc, Mutex};
 
 use jiff::Timestamp;
 
 use super::Punctual;
+use super::registering::{Registering, jobs, registry};
 use super::running::{Blueprint, Subscribed};
 use crate::builtin::MemoryStorage;
 use crate::client::JobBuilder;
 use crate::clock::{Clock, StorageClock, SystemClock};
-use crate::engine::{InFlight, Options, Process, Registration, Registry, Stop};
+use crate::engine::{InFlight, Options, Process, Registry, Stop};
 use crate::error::{Error, Result};
 use crate::event::{Event, Events};
 use crate::handler::{IntoHandler, States, Unbound};
@@ -48,13 +49,6 @@ pub struct Builder {
     queues: Vec<(String, usize)>,
     middleware: Vec<Arc<dyn Middleware>>,
     options: Options,
-}
-
-/// A handler on its way into the registry.
-struct Registering {
-    topic: String,
-    handler: Unbound,
-    terms: Terms,
 }
 
 impl Default for Builder {
@@ -320,43 +314,6 @@ fn distinct(
         }
     }
     storages
-}
-
-fn registry(handlers: Vec<Registering>, states: &States) -> Result<Registry> {
-    let mut registry = Registry::default();
-    for Registering { topic, handler, terms } in handlers {
-        terms.retry.check()?;
-        let topic = Topic::new(topic)?;
-        let (handler, must_report) = handler.bind(states).map_err(|error| {
-            Error::invalid(format!("the handler of the topic {topic:?} {error}"))
-        })?;
-        let registration = Registration { handler, terms: Arc::new(terms), must_report };
-        registry.insert(topic, registration)?;
-    }
-    Ok(registry)
-}
-
-/// The jobs, each name once, with regard to where they were declared.
-fn jobs(builders: Vec<JobBuilder>, calendars: &[Calendar]) -> Result<Vec<Job>> {
-    let mut places: HashMap<String, Option<&'static str>> = HashMap::new();
-    let mut jobs = Vec::with_capacity(builders.len());
-    for builder in builders {
-        let place = builder.place();
-        let job = builder.finish(calendars)?;
-        if let Some(before) = places.insert(job.name.as_str().to_lowercase(), place) {
-            let places: Vec<&str> = [before, place].into_iter().flatten().collect();
-            let places = match places.as_slice() {
-                [] => String::new(),
-                places => format!(", at {}", places.join(" and at ")),
-            };
-            return Err(Error::conflict(format!(
-                "the job {:?} is declared twice{places} (names are compared without regard to case); rename one of them",
-                job.name
-            )));
-        }
-        jobs.push(job);
-    }
-    Ok(jobs)
 }
 
 fn subscriptions(

@@ -175,7 +175,6 @@ async fn the_attribute_declares_the_same_job_as_the_builder() {
 }
 
 // spec: U-35, U-46
-#[cfg(feature = "discovery")]
 #[tokio::test]
 async fn discovery_finds_every_declaration_of_the_program_by_name() {
     let found = declared(Builder::discover).await;
@@ -214,7 +213,6 @@ async fn nobody_who_registers_nothing_has_a_job() {
 }
 
 // spec: U-36
-#[cfg(feature = "discovery")]
 #[tokio::test]
 async fn discovery_subscribes_to_nothing() {
     let (world, seen) = (crate::harness::world(), Seen::default());

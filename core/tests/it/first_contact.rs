@@ -4,7 +4,7 @@ const HELLO: &str = include_str!("../../examples/hello.rs");
 const CRON: &str = include_str!("../../examples/cron.rs");
 const README: &str = include_str!("../../../README.md");
 
-/// The example without its opening comment.
+/// The example without its opening, which holds what only our own lints ask for.
 fn code(example: &str) -> &str {
     let (_, code) = example.split_once("\n\n").unwrap();
     code

@@ -32,6 +32,7 @@ mod reporting;
 mod scheduling;
 mod shutdown;
 mod simulation;
+mod states;
 mod steering;
 mod storage;
 mod timeouts;
