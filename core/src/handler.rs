@@ -14,13 +14,16 @@ mod arguments;
 mod blocking;
 mod cancellation;
 mod context;
+mod contract;
 mod extract;
 mod function;
+mod others;
 mod outcome;
 mod payload;
 mod reporting;
 mod rules;
 mod state;
+mod trial;
 
 use std::future::Future;
 
@@ -32,13 +35,16 @@ pub(crate) use cancellation::Signal;
 pub use cancellation::{Cancellation, Cause};
 pub use context::Context;
 pub(crate) use context::ContextParts;
+pub(crate) use contract::conclude;
+pub use contract::{MustReport, must_report};
 pub use extract::{Argument, First, FromContext, ViaContext, ViaFact, ViaPayload, ViaState};
 pub use function::{Function, IntoHandler, Unbound};
 pub use outcome::{HandlerError, HandlerResult, IntoOutcome, Outcome};
-pub use reporting::{MustReport, Progress, Reported, must_report};
-pub(crate) use reporting::{Said, conclude};
+pub(crate) use reporting::Said;
+pub use reporting::{Progress, Reported};
 pub(crate) use rules::Rules;
 pub use state::{Needs, State, States};
+pub use trial::{Trial, Tried};
 
 use crate::error::Result;
 use crate::model::Message;

@@ -34,7 +34,7 @@
 //!     Ok(())
 //! }
 //!
-//! async fn report(occurrence: Occurrence, _: Context) {
+//! async fn report(occurrence: Occurrence) {
 //!     println!("the report of {}", occurrence.nominal);
 //! }
 //!
@@ -56,6 +56,7 @@
 //!
 //! # Where to look
 //!
+//! - Handlers: [`handler`] says which arguments they may take; [`job`] declares a job on one.
 //! - Applications: [`Punctual`], [`Publisher`], [`Jobs`], [`Admin`], and [`Options`] for what can be
 //!   set.
 //! - Tests of applications: [`ManualClock`] and [`MemoryStorage`]; a week passes in a millisecond.
@@ -139,5 +140,6 @@ pub use crate::transport::Transport;
 
 #[cfg(feature = "macros")]
 pub use punctual_macros::job;
+#[doc(inline)]
 pub use punctual_schedule as schedule;
 pub use {bytes, jiff, serde_json, uuid};

@@ -4,6 +4,7 @@
 mod builder;
 mod configure;
 mod hooked;
+mod registering;
 mod running;
 mod shared;
 mod until;

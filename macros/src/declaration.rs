@@ -30,6 +30,11 @@ impl Calls {
             },
         }
     }
+
+    /// All calls, or all mistakes.
+    fn finish(self) -> syn::Result<TokenStream> {
+        self.error.map_or(Ok(self.calls), Err)
+    }
 }
 
 /// The job as code.
@@ -47,12 +52,10 @@ pub(crate) fn job(options: &mut Options) -> syn::Result<TokenStream> {
     calls.add(retry(options));
     calls.add(on_timeout(options));
     calls.add(spread(options));
-    for (option, call) in [("timeout", quote!(timeout))] {
-        calls.add(with(options, option, |value| {
-            let length = value.length(option)?;
-            Ok(quote!(.#call(#length)))
-        }));
-    }
+    calls.add(with(options, "timeout", |value| {
+        let length = value.length("timeout")?;
+        Ok(quote!(.timeout(#length)))
+    }));
     for (option, call) in [("start", quote!(start)), ("end", quote!(end))] {
         calls.add(with(options, option, |value| {
             let instant = value.instant(option)?;
@@ -82,13 +85,8 @@ pub(crate) fn job(options: &mut Options) -> syn::Result<TokenStream> {
         Ok(quote!(.priority(#level)))
     }));
     calls.add(options.flag("must_report").map(|given| given.then(|| quote!(.must_report()))));
-    match calls.error {
-        Some(error) => Err(error),
-        None => {
-            let calls = calls.calls;
-            Ok(quote!(#start #calls))
-        }
-    }
+    let calls = calls.finish()?;
+    Ok(quote!(#start #calls))
 }
 
 fn with(
@@ -168,13 +166,8 @@ fn cron(options: &mut Options, name: &str) -> syn::Result<TokenStream> {
         Zone::named(&zone).map_err(|error| value.refuse(error))?;
         Ok(quote!(.zone(#zone)))
     }));
-    match calls.error {
-        Some(error) => Err(error),
-        None => {
-            let zone = calls.calls;
-            Ok(quote!(::punctual::Job::cron(#name, #expression) #zone))
-        }
-    }
+    let zone = calls.finish()?;
+    Ok(quote!(::punctual::Job::cron(#name, #expression) #zone))
 }
 
 fn every(options: &mut Options, name: &str) -> syn::Result<TokenStream> {
@@ -227,11 +220,8 @@ fn misfire(options: &mut Options) -> syn::Result<Option<TokenStream>> {
         let most = u32::try_from(value.number("catch_up_max", 1, 10_000)?).unwrap_or(u32::MAX);
         Ok(quote!(.catch_up_max(#most)))
     }));
-    if let Some(error) = settings.error {
-        return Err(error);
-    }
     let (settings, policy) = (
-        settings.calls,
+        settings.finish()?,
         policy.unwrap_or_else(|| {
             quote!(<::punctual::Misfire as ::core::default::Default>::default())
         }),

@@ -50,8 +50,8 @@ use proc_macro::TokenStream;
 /// What is wrong with a declaration is said where it stands:
 ///
 /// ```text
-/// error: hour (position 3): 25 is not an hour, use 0 to 23
-///  --> src/jobs.rs:4:40
+/// error: hour (position 3): 25 is out of range, use 0 to 23
+///  --> src/jobs.rs:4:39
 ///   |
 /// 4 | #[job(name = "nightly-report", cron = "0 25 * * *")]
 ///   |                                       ^^^^^^^^^^^^

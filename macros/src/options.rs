@@ -58,7 +58,7 @@ const MEANT: [(&str, &str); 10] = [
     ("retries", "did you mean `attempts`, which counts the first one too?"),
     (
         "payload",
-        "a declaration has none; its handler takes the `Occurrence` or nothing. With a payload, use `Job::cron(...).payload(...)` and `Builder::job`",
+        "its handler takes the `Occurrence` or nothing. A job with a payload is built by hand: `Job::cron(...).payload(...)`, given to `Builder::job`",
     ),
 ];
 

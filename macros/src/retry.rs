@@ -60,7 +60,7 @@ fn intervals(text: &LitStr) -> syn::Result<TokenStream> {
     }
     let waits = value
         .split(',')
-        .map(|wait| length(&LitStr::new(wait, text.span())))
+        .map(|wait| length(&LitStr::new(wait.trim(), text.span())))
         .collect::<syn::Result<Vec<_>>>()?;
     Ok(quote!(::punctual::Retry::intervals([#(#waits),*])))
 }

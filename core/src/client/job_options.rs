@@ -93,7 +93,6 @@ impl JobBuilder {
         self.place
     }
 
-    #[cfg(feature = "discovery")]
     pub(crate) fn name(&self) -> &str {
         &self.name
     }

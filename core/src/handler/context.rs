@@ -1,25 +1,21 @@
 //! What a handler may know and do besides its payload.
 
-use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use jiff::Timestamp;
-use serde::Serialize;
-use serde::de::DeserializeOwned;
 
-use super::{Cancellation, Cause, Progress, Reported, Said, Signal};
+use super::{Cancellation, Cause, Reported, Said, Signal};
 use crate::client::Publisher;
-use crate::engine::{Slot, Slots, follow};
+use crate::engine::{Slot, Slots};
 use crate::error::{Error, Result};
-use crate::event::{Event, Events};
-use crate::inspect::{MessageFilter, PAGE_LIMIT_MAX, Page};
+use crate::event::Events;
 use crate::model::{
-    BatchId, Body, Ending, Execution, ExecutionId, Headers, JobName, Key, LeaseRef, Message,
-    MessageId, MisfireFacts, Occurrence, Parent, ProcessId, Recording, Source, State, Topic, Trail,
+    Body, Ending, Execution, ExecutionId, Headers, JobName, Key, LeaseRef, Message, MessageId,
+    MisfireFacts, Occurrence, ProcessId, Recording, Source, Topic, Trail,
 };
 use crate::policy::Verdict;
-use crate::storage::{Extended, Keep, Settlement};
+use crate::storage::Settlement;
 
 /// What a handler may know and do. Cheap to clone.
 #[derive(Clone)]
@@ -169,60 +165,6 @@ impl Context {
         self.parts.publisher.states().need()
     }
 
-    /// Says how far the handler is: a note, a percentage, or both. The last one is kept.
-    ///
-    /// ```
-    /// # fn example(context: punctual::Context) {
-    /// context.progress("reading");
-    /// context.progress(40);
-    /// context.progress((90, "writing"));
-    /// # }
-    /// ```
-    pub fn progress(&self, progress: impl Into<Progress>) {
-        let progress = progress.into();
-        self.parts.said.progress(progress.clone());
-        self.parts.publisher.process().progressed.ring();
-        self.parts.events.emit(Event::AttemptProgressed {
-            message: self.message_id(),
-            execution: self.execution_id(),
-            percent: progress.percent,
-            note: progress.note,
-        });
-    }
-
-    /// How far the handler said it is.
-    pub fn progressed(&self) -> Option<Progress> {
-        self.parts.said.progressed()
-    }
-
-    /// Reports success, with a message that goes into the history; it may be empty. The last report
-    /// counts. An error that is returned afterwards is a failure all the same.
-    pub fn report_success(&self, message: impl AsRef<str>) {
-        self.parts.said.success(message.as_ref());
-    }
-
-    /// Reports a failure: the attempt fails with this text, also when the handler then says that it
-    /// is done.
-    pub fn report_failure(&self, error: impl AsRef<str>) {
-        self.parts.said.failure(error.as_ref());
-    }
-
-    /// What was reported, when something was.
-    pub fn reported(&self) -> Option<Reported> {
-        self.parts.said.reported()
-    }
-
-    /// Writes a line for people. The newest 100 lines of an attempt are kept, 1,000 characters of
-    /// each.
-    pub fn log(&self, line: impl AsRef<str>) {
-        self.parts.said.log(line.as_ref());
-    }
-
-    /// The lines written so far, oldest first. Whoever stores an execution takes them from here.
-    pub fn logged(&self) -> Vec<Arc<str>> {
-        self.parts.said.logged()
-    }
-
     /// One more slot of the queue, for a call that outlives its attempt.
     pub(super) fn more_slots(&self) -> Option<Slot> {
         self.parts.slots.as_ref().map(Slots::take)
@@ -252,107 +194,6 @@ impl Context {
         let then = self.follow(&Verdict::Done, &execution);
         let execution = recorded.then(|| Arc::new(execution));
         Ok(Settlement { then, ..Settlement::new(lease, Verdict::Done, execution) })
-    }
-
-    /// What the messages that follow this one get to see of it; the last value counts.
-    pub fn returns<T: Serialize + ?Sized>(&self, result: &T) -> Result<()> {
-        let result = Body::json(result)?;
-        result.check(self.parts.publisher.payload_max())?;
-        *self.parts.result.lock().unwrap_or_else(PoisonError::into_inner) = Some(result);
-        Ok(())
-    }
-
-    /// Whether it must not run beside another run of its job.
-    pub(crate) fn is_exclusive(&self) -> bool {
-        self.parts.message.exclusive
-    }
-
-    /// How far the handler is, if that was not written down yet.
-    pub(crate) fn unwritten_progress(&self, now: Timestamp) -> Option<crate::model::Progress> {
-        let Progress { percent, note } = self.parts.said.take_unwritten()?;
-        let note = Some(note).filter(|note| !note.is_empty());
-        Some(crate::model::Progress { percent, note, at: now })
-    }
-
-    /// What this message follows: the message before, how it ended, and what it returned.
-    pub fn parent(&self) -> Option<&Parent> {
-        self.parts.message.ties.as_ref()?.parent.as_ref()
-    }
-
-    /// What the handler before returned; nothing when it returned nothing, or there was none.
-    pub fn parent_result<T: DeserializeOwned>(&self) -> Result<Option<T>> {
-        self.parent().and_then(|parent| parent.result.as_ref()).map(Body::read).transpose()
-    }
-
-    /// The batch this message belongs to.
-    pub fn batch(&self) -> Option<BatchId> {
-        self.parts.message.batch()
-    }
-
-    /// The batch this message waited for.
-    pub fn waited_for(&self) -> Option<BatchId> {
-        self.parts.message.waits_for()
-    }
-
-    /// How many messages of the batch this one waited for ended in each state; empty when it waited
-    /// for none. Finished ones count until they are pruned.
-    pub async fn batch_counts(&self) -> Result<BTreeMap<State, u64>> {
-        match self.waited_for() {
-            Some(batch) => self.parts.publisher.process().inspect.batch(batch).await,
-            None => Ok(BTreeMap::new()),
-        }
-    }
-
-    /// How many other messages of the same job are running now, on all nodes; of the same topic for a
-    /// message of no job. For a handler that would rather skip than run beside another.
-    pub async fn others_running(&self) -> Result<usize> {
-        let mut filter = MessageFilter { states: vec![State::Running], ..MessageFilter::default() };
-        match self.job() {
-            Some(job) => filter.job = Some(job.clone()),
-            None => filter.topic = Some(self.topic().clone()),
-        }
-        let inspect = &self.parts.publisher.process().inspect;
-        let running = inspect.messages(filter, Page::first(PAGE_LIMIT_MAX)).await?;
-        Ok(running.rows.iter().filter(|row| row.message.id != self.message_id()).count())
-    }
-
-    /// Keeps where to go on: after a failure or a crash the next attempt finds it in
-    /// [`Context::resumed`]. Refused for a message that a broker delivered, and when the message is no
-    /// longer ours.
-    pub async fn checkpoint<T: Serialize + ?Sized>(&self, place: &T) -> Result<()> {
-        let checkpoint = Body::json(place)?;
-        checkpoint.check(self.parts.publisher.payload_max())?;
-        let Some(lease) = self.parts.lease else {
-            return Err(Error::unsupported(format!(
-                "the message {} came from a broker, which keeps no checkpoints; store the place yourself",
-                self.message_id()
-            )));
-        };
-        let keep = Keep { lease, progress: None, checkpoint: Some(checkpoint) };
-        let process = self.parts.publisher.process();
-        let answers = process.storage.keep(vec![keep], process.now()).await?;
-        match answers.first() {
-            Some(Extended::Held | Extended::CancelRequested) => Ok(()),
-            Some(Extended::Lost) | None => Err(Error::conflict(format!(
-                "the lease of the message {} is no longer ours; nothing was kept, stop here",
-                self.message_id()
-            ))),
-        }
-    }
-
-    /// Where an attempt before this one wanted to go on; nothing on the first.
-    pub fn resumed<T: DeserializeOwned>(&self) -> Result<Option<T>> {
-        self.parts.checkpoint.as_ref().map(Body::read).transpose()
-    }
-
-    /// What follows this message, when this attempt ended it like this.
-    pub(crate) fn follow(&self, verdict: &Verdict, execution: &Execution) -> Vec<Arc<Message>> {
-        if self.parts.message.ties.is_none() {
-            return Vec::new();
-        }
-        let result = self.parts.result.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        let process = self.parts.publisher.process();
-        follow(process, &self.parts.message, verdict, execution, result)
     }
 
     /// Whether the handler took over settling.

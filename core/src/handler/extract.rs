@@ -42,7 +42,8 @@ use crate::model::{
 #[diagnostic::on_unimplemented(
     message = "a handler cannot take `{Self}` from its context",
     label = "not an extractor",
-    note = "implement `punctual::FromContext` for it, or give it to the builder with `state` and take `State<{Self}>`"
+    note = "behind the payload stand `Context`, `State<T>`, `Publisher`, `MessageId`, `ExecutionId`, `Topic`, `Source`, `Headers`, `Key`, `JobName`, `Occurrence` (the last three also as `Option`), `Cancellation`, and what implements `punctual::FromContext`",
+    note = "to share a value, give it to the builder with `state` and take `State<{Self}>`"
 )]
 pub trait FromContext: Sized + Send + 'static {
     /// Makes it for one attempt.
@@ -98,7 +99,7 @@ pub trait First<Via>: Sized + Send + 'static {
 #[diagnostic::on_unimplemented(
     message = "a handler cannot take `{Self}` as an argument",
     label = "not an extractor",
-    note = "the payload comes first; behind it stand `Context`, `State<T>`, `Publisher`, `MessageId`, `ExecutionId`, `Topic`, `Source`, `Headers`, `Key`, `Option<Key>`, `Occurrence`, `Option<Occurrence>`, `Cancellation`, and what implements `punctual::FromContext`"
+    note = "the payload comes first; behind it stand extractors such as `Context` and `State<T>`, see `punctual::handler`"
 )]
 pub trait Argument<Via>: Sized + Send + 'static {
     /// What is known before anything runs.

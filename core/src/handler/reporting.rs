@@ -1,14 +1,12 @@
 //! What a handler says while it runs: how far it is, lines for people, and whether it succeeded. All of
-//! it is bounded and kept in memory; what is stored with the execution is decided elsewhere. With the
-//! contract "must report", returning in silence is a failure.
+//! it is bounded and kept in memory; what is stored with the execution is decided elsewhere, and what a
+//! report means for the attempt in `contract.rs`.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::arguments::Wrapped;
-use super::function::Function;
-use super::{HandlerResult, Outcome};
-use crate::policy::Report;
+use super::Context;
+use crate::event::Event;
 
 /// The most characters of a note or a line that are kept.
 const TEXT_LENGTH_MAX: usize = 1_000;
@@ -150,113 +148,65 @@ fn cut(text: &str) -> Arc<str> {
     Arc::from(&text[..end])
 }
 
-/// What an attempt came to: what the handler returned, and what it had reported before.
-///
-/// A reported failure fails an attempt that says it is done; an error fails it whatever was reported.
-/// Snooze, retry, discard and cancel say themselves what is the matter and need no report.
-pub(crate) fn conclude(
-    result: HandlerResult,
-    reported: Option<Reported>,
-    must_report: bool,
-) -> Report {
-    let failure = match &reported {
-        Some(Reported::Failure(text)) => Some(text.clone()),
-        _ => None,
-    };
-    match (result, failure) {
-        (Ok(Outcome::Done), Some(error)) => Report::Failed { error },
-        (Ok(Outcome::Done), None) if must_report && reported.is_none() => {
-            Report::Failed { error: Arc::from(SILENT) }
-        }
-        (Ok(Outcome::Done), None) => Report::Done,
-        (Ok(Outcome::RetryAfter(wait)), note) => Report::RetryAfter { wait, note },
-        (Ok(Outcome::Snooze(wait)), _) => Report::Snooze { wait },
-        (Ok(Outcome::Discard(reason)), _) => Report::Discard { reason: Arc::from(reason) },
-        (Ok(Outcome::Cancel), _) => Report::Cancel,
-        (Err(error), None) => Report::Failed { error: error.text().clone() },
-        (Err(error), Some(text)) if text.contains(&**error.text()) => {
-            Report::Failed { error: text }
-        }
-        (Err(error), Some(text)) => Report::Failed { error: Arc::from(format!("{text}: {error}")) },
-    }
-}
-
-const SILENT: &str = "the handler must report and returned without report_success() or report_failure(); progress alone is no report";
-
-/// A handler that must report, made by [`must_report`].
-#[derive(Debug)]
-pub struct MustReport<H> {
-    handler: Arc<H>,
-}
-
-/// Chooses the contract "must report" for a handler: returning without
-/// [`Context::report_success`](super::Context::report_success) or
-/// [`report_failure`](super::Context::report_failure) is a failure.
-///
-/// ```
-/// use punctual::{Context, Punctual, must_report};
-///
-/// async fn import(path: String, context: Context) {
-///     context.progress((50, "half of the lines"));
-///     context.report_success(format!("{path}: 812 lines"));
-/// }
-///
-/// let punctual = Punctual::builder().handler("import", must_report(import)).build();
-/// assert!(punctual.is_ok());
-/// ```
-pub fn must_report<H>(handler: H) -> MustReport<H> {
-    MustReport { handler: Arc::new(handler) }
-}
-
-impl<H: Function<A>, A> Function<Wrapped<A>> for MustReport<H> {
-    type Future = H::Future;
-
-    fn call(this: &Arc<Self>, wrapped: Wrapped<A>) -> Self::Future {
-        H::call(&this.handler, wrapped.arguments)
+impl Context {
+    /// Says how far the handler is: a note, a percentage, or both. The last one is kept.
+    ///
+    /// ```
+    /// # fn example(context: punctual::Context) {
+    /// context.progress("reading");
+    /// context.progress(40);
+    /// context.progress((90, "writing"));
+    /// # }
+    /// ```
+    pub fn progress(&self, progress: impl Into<Progress>) {
+        let progress = progress.into();
+        self.parts().said.progress(progress.clone());
+        self.parts().publisher.process().progressed.ring();
+        self.parts().events.emit(Event::AttemptProgressed {
+            message: self.message_id(),
+            execution: self.execution_id(),
+            percent: progress.percent,
+            note: progress.note,
+        });
     }
 
-    fn must_report(&self) -> bool {
-        true
+    /// How far the handler said it is.
+    pub fn progressed(&self) -> Option<Progress> {
+        self.parts().said.progressed()
+    }
+
+    /// Reports success, with a message that goes into the history; it may be empty. The last report
+    /// counts. An error that is returned afterwards is a failure all the same.
+    pub fn report_success(&self, message: impl AsRef<str>) {
+        self.parts().said.success(message.as_ref());
+    }
+
+    /// Reports a failure: the attempt fails with this text, also when the handler then says that it
+    /// is done.
+    pub fn report_failure(&self, error: impl AsRef<str>) {
+        self.parts().said.failure(error.as_ref());
+    }
+
+    /// What was reported, when something was.
+    pub fn reported(&self) -> Option<Reported> {
+        self.parts().said.reported()
+    }
+
+    /// Writes a line for people. The newest 100 lines of an attempt are kept, 1,000 characters of
+    /// each.
+    pub fn log(&self, line: impl AsRef<str>) {
+        self.parts().said.log(line.as_ref());
+    }
+
+    /// The lines written so far, oldest first. Whoever stores an execution takes them from here.
+    pub fn logged(&self) -> Vec<Arc<str>> {
+        self.parts().said.logged()
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use super::*;
-    use crate::handler::HandlerError;
-
-    fn failed(error: &str) -> Report {
-        Report::Failed { error: Arc::from(error) }
-    }
-
-    // spec: T-5, T-9, T-11
-    #[test]
-    fn what_was_reported_and_what_was_returned_make_one_report() {
-        let success = || Some(Reported::Success(Arc::from("812 lines")));
-        let failure = || Some(Reported::Failure(Arc::from("card declined")));
-        let error = |text: &str| Err(HandlerError::new(text));
-        for must in [false, true] {
-            assert_eq!(conclude(Ok(Outcome::Done), success(), must), Report::Done);
-            assert_eq!(conclude(Ok(Outcome::Done), failure(), must), failed("card declined"));
-            assert_eq!(conclude(error("no route"), None, must), failed("no route"));
-            assert_eq!(conclude(error("no route"), success(), must), failed("no route"));
-            assert_eq!(
-                conclude(error("no route"), failure(), must),
-                failed("card declined: no route")
-            );
-            assert_eq!(conclude(error("declined"), failure(), must), failed("card declined"));
-            let wait = Duration::from_secs(9);
-            assert_eq!(conclude(Ok(Outcome::Snooze(wait)), None, must), Report::Snooze { wait });
-            assert_eq!(
-                conclude(Ok(Outcome::RetryAfter(wait)), failure(), must),
-                Report::RetryAfter { wait, note: Some(Arc::from("card declined")) }
-            );
-        }
-        assert_eq!(conclude(Ok(Outcome::Done), None, false), Report::Done);
-        assert_eq!(conclude(Ok(Outcome::Done), None, true), failed(SILENT));
-    }
 
     #[test]
     fn what_is_said_is_bounded() {

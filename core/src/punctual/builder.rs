@@ -1,21 +1,20 @@
 //! The builder: handlers, jobs, transports and options, checked as a whole.
 
 use std::any::TypeId;
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, HashSet};
 use std::sync::{Arc, Mutex};
 
 use jiff::Timestamp;
 
 use super::Punctual;
 use super::configure::{Rank, configured, sources};
+use super::registering::{Registering, jobs, registry};
 use super::running::{Blueprint, Subscribed};
 use crate::builtin::MemoryStorage;
 use crate::client::JobBuilder;
 use crate::clock::{Clock, StorageClock, SystemClock};
 use crate::config::Configuration;
-use crate::engine::{
-    Hooks, InFlight, Options, Process, Recent, Registration, Registry, Stop, Worked,
-};
+use crate::engine::{Hooks, InFlight, Options, Process, Recent, Registry, Stop, Worked};
 use crate::error::{Error, Result};
 use crate::event::Events;
 use crate::handler::{IntoHandler, Rules, States, Unbound};
@@ -56,13 +55,6 @@ pub struct Builder {
     queues: Vec<(String, usize, Option<usize>)>,
     middleware: Vec<Arc<dyn Middleware>>,
     options: Options,
-}
-
-/// A handler on its way into the registry.
-struct Registering {
-    topic: String,
-    handler: Unbound,
-    terms: Terms,
 }
 
 impl Default for Builder {
@@ -171,6 +163,13 @@ impl Builder {
         handler: impl IntoHandler<A, Via>,
     ) -> Self {
         let (topic, handler) = (topic.into(), handler.into_handler());
+        self.handlers.push(Registering { topic, handler, terms });
+        self
+    }
+
+    /// The handler of a topic whose type is not known here.
+    pub(crate) fn unbound(mut self, topic: &str, handler: Unbound) -> Self {
+        let (topic, terms) = (topic.to_owned(), Terms::default());
         self.handlers.push(Registering { topic, handler, terms });
         self
     }
@@ -338,53 +337,6 @@ fn distinct(
         }
     }
     storages
-}
-
-fn registry(handlers: Vec<Registering>, states: &States) -> Result<Registry> {
-    let mut registry = Registry::default();
-    for Registering { topic, handler, terms } in handlers {
-        terms.retry.check()?;
-        let topic = Topic::new(topic)?;
-        let (handler, must_report) = handler.bind(states).map_err(|error| {
-            Error::invalid(format!("the handler of the topic {topic:?} {error}"))
-        })?;
-        let registration = Registration { handler, terms: Arc::new(terms), must_report };
-        registry.insert(topic, registration)?;
-    }
-    Ok(registry)
-}
-
-/// The jobs, each name once, with regard to where they were declared.
-fn jobs(builders: Vec<JobBuilder>, calendars: &[Calendar]) -> Result<Vec<Job>> {
-    let mut places: HashMap<String, (usize, Option<&'static str>)> = HashMap::new();
-    let mut jobs: Vec<Job> = Vec::with_capacity(builders.len());
-    for builder in builders {
-        let place = builder.place();
-        let job = builder.finish(calendars)?;
-        let name = job.name.as_str().to_lowercase();
-        match places.get(&name) {
-            None => {
-                places.insert(name, (jobs.len(), place));
-                jobs.push(job);
-            }
-            // Two modules that declare the very same job declare it once.
-            Some((index, _)) if jobs[*index] == job => {}
-            Some((_, before)) => return Err(declared_twice(&job, [*before, place])),
-        }
-    }
-    Ok(jobs)
-}
-
-fn declared_twice(job: &Job, places: [Option<&'static str>; 2]) -> Error {
-    let places: Vec<&str> = places.into_iter().flatten().collect();
-    let places = match places.as_slice() {
-        [] => String::new(),
-        places => format!(", at {}", places.join(" and at ")),
-    };
-    Error::conflict(format!(
-        "the job {:?} is declared twice{places} (names are compared without regard to case); rename one of them",
-        job.name
-    ))
 }
 
 fn subscriptions(

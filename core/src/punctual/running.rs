@@ -83,6 +83,10 @@ impl Punctual {
         self.process.id
     }
 
+    pub(crate) fn process(&self) -> &Arc<Process> {
+        &self.process
+    }
+
     /// Sends messages.
     pub fn publisher(&self) -> Publisher {
         Publisher::new(self.process.clone())

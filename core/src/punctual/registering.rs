@@ -1,0 +1,66 @@
+//! Handlers and jobs on their way into a process: bound to their states, checked, each name once.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use crate::client::JobBuilder;
+use crate::engine::{Registration, Registry};
+use crate::error::{Error, Result};
+use crate::handler::{States, Unbound};
+use crate::model::{Job, Terms, Topic};
+use crate::schedule::Calendar;
+
+/// A handler on its way into the registry.
+pub(super) struct Registering {
+    pub(super) topic: String,
+    pub(super) handler: Unbound,
+    pub(super) terms: Terms,
+}
+
+/// The handlers by topic, each with its states.
+pub(super) fn registry(handlers: Vec<Registering>, states: &States) -> Result<Registry> {
+    let mut registry = Registry::default();
+    for Registering { topic, handler, terms } in handlers {
+        terms.retry.check()?;
+        let topic = Topic::new(topic)?;
+        let (handler, must_report) = handler.bind(states).map_err(|error| {
+            Error::invalid(format!("the handler of the topic {topic:?} {error}"))
+        })?;
+        let registration = Registration { handler, terms: Arc::new(terms), must_report };
+        registry.insert(topic, registration)?;
+    }
+    Ok(registry)
+}
+
+/// The jobs, each name once, with regard to where they were declared.
+pub(super) fn jobs(builders: Vec<JobBuilder>, calendars: &[Calendar]) -> Result<Vec<Job>> {
+    let mut places: HashMap<String, (usize, Option<&'static str>)> = HashMap::new();
+    let mut jobs: Vec<Job> = Vec::with_capacity(builders.len());
+    for builder in builders {
+        let place = builder.place();
+        let job = builder.finish(calendars)?;
+        let name = job.name.as_str().to_lowercase();
+        match places.get(&name) {
+            None => {
+                places.insert(name, (jobs.len(), place));
+                jobs.push(job);
+            }
+            // Two modules that declare the very same job declare it once.
+            Some((index, _)) if jobs[*index] == job => {}
+            Some((_, before)) => return Err(declared_twice(&job, [*before, place])),
+        }
+    }
+    Ok(jobs)
+}
+
+fn declared_twice(job: &Job, places: [Option<&'static str>; 2]) -> Error {
+    let places: Vec<&str> = places.into_iter().flatten().collect();
+    let places = match places.as_slice() {
+        [] => String::new(),
+        places => format!(", at {}", places.join(" and at ")),
+    };
+    Error::conflict(format!(
+        "the job {:?} is declared twice{places} (names are compared without regard to case); rename one of them",
+        job.name
+    ))
+}

@@ -1,0 +1,215 @@
+//! Handlers as plain functions: which arguments they may take, in which order, and what becomes of an
+//! attempt whose argument cannot be had.
+
+use punctual::handler::Trial;
+use punctual::model::{Ending, ExecutionId, Headers, JobName, Key, MessageId, Source, Topic};
+use punctual::policy::Report;
+use punctual::{
+    Cancellation, Cause, Context, Handler, HandlerResult, Job, Occurrence, Outcome, Publisher,
+    Retry, State, blocking,
+};
+
+use crate::acting::{endings, history, retrying};
+use crate::harness::{Bench, Log, seconds};
+
+/// What the handlers of a test share.
+#[derive(Clone, Default)]
+struct Seen(Log);
+
+async fn nothing() {}
+
+async fn only_context(context: Context) -> Outcome {
+    assert_eq!(context.attempt(), 1);
+    Outcome::Done
+}
+
+async fn only_state(State(Seen(log)): State<Seen>) {
+    log.push("only state");
+}
+
+async fn payload_alone(number: u32) -> Result<(), std::num::TryFromIntError> {
+    u8::try_from(number).map(|_| ())
+}
+
+#[allow(clippy::too_many_arguments)] // as many as there may be
+async fn as_many_as_there_may_be(
+    number: u32,
+    context: Context,
+    State(seen): State<Seen>,
+    publisher: Publisher,
+    message: MessageId,
+    execution: ExecutionId,
+    headers: Headers,
+    key: Option<Key>,
+    topic: Topic,
+) -> Result<Outcome, punctual::Error> {
+    assert_eq!((context.message_id(), context.execution_id()), (message, execution));
+    assert_eq!(context.topic(), &topic);
+    publisher.publish("only-state", &()).await?;
+    let tenant = headers.get("tenant").unwrap_or("nobody").to_owned();
+    seen.0.push(format!("{number} {tenant} {}", key.unwrap().as_str()));
+    Ok(Outcome::Done)
+}
+
+// spec: U-2, T-7
+#[tokio::test]
+async fn a_handler_is_a_function_of_its_payload_and_up_to_eight_extractors() {
+    let seen = Seen::default();
+    let bench = Bench::start(|builder| {
+        builder
+            .state(seen.clone())
+            .handler("nothing", nothing)
+            .handler("only-context", only_context)
+            .handler("only-state", only_state)
+            .handler_with("payload", retrying(Retry::none()), payload_alone)
+            .handler("nine", as_many_as_there_may_be)
+            .handler("closure", |_: String| async { Outcome::Done })
+    })
+    .await;
+    let publisher = bench.punctual.publisher();
+    let mut sent = Vec::new();
+    for topic in ["nothing", "only-context", "only-state"] {
+        sent.push(publisher.publish(topic, &()).await.unwrap().id);
+    }
+    sent.push(publisher.publish("payload", &255).await.unwrap().id);
+    sent.push(publisher.publish("closure", "text").await.unwrap().id);
+    let nine = publisher.publish("nine", &7).header("tenant", "acme").key("order-7");
+    sent.push(nine.await.unwrap().id);
+    bench.rest().await;
+    for id in sent {
+        assert_eq!(endings(&bench.storage, id).await, [Ending::Succeeded]);
+    }
+    assert_eq!(seen.0.lines(), ["only state", "7 acme order-7", "only state"]);
+    let failed = publisher.publish("payload", &256).await.unwrap();
+    bench.rest().await;
+    assert_eq!(endings(&bench.storage, failed.id).await, [Ending::Failed]);
+}
+
+/// A handler without a payload does not care what the body is.
+#[tokio::test]
+async fn without_a_payload_no_body_is_poison() {
+    let tried = Trial::new().payload("anything at all").run(only_context).await.unwrap();
+    assert_eq!(tried.report, Report::Done);
+    let tried = Trial::new().payload("text").run(payload_alone).await.unwrap();
+    let Report::Poison { error } = tried.report else { panic!("{:?}", tried.report) };
+    assert!(error.contains("does not read as u32"), "{error}");
+}
+
+#[tokio::test]
+async fn the_occurrence_is_the_payload_of_a_run_or_an_argument_behind_it() {
+    async fn first(occurrence: Occurrence, State(Seen(log)): State<Seen>) {
+        log.push(format!("first {}", occurrence.job));
+    }
+    async fn behind(payload: String, occurrence: Occurrence, State(Seen(log)): State<Seen>) {
+        log.push(format!("{payload} behind {}", occurrence.job));
+    }
+    async fn perhaps(
+        (): (),
+        occurrence: Option<Occurrence>,
+        job: Option<JobName>,
+        source: Source,
+        State(Seen(log)): State<Seen>,
+    ) {
+        assert_eq!(occurrence.map(|occurrence| occurrence.job), job);
+        log.push(format!("perhaps {source:?} {job:?}"));
+    }
+    let seen = Seen::default();
+    let bench = Bench::start(|builder| {
+        builder
+            .state(seen.clone())
+            .job(Job::every("first", seconds(60)), first)
+            .job(Job::every("behind", seconds(60)).payload("report").priority(1), behind)
+            .job(Job::every("perhaps", seconds(60)).priority(0), perhaps)
+            .handler_with("not-a-job", retrying(Retry::none()), behind)
+            .queue("default", 1)
+    })
+    .await;
+    bench.advance(seconds(60)).await;
+    assert_eq!(
+        seen.0.lines(),
+        ["first first", "report behind behind", "perhaps Scheduled Some(\"perhaps\")"]
+    );
+    // Published by hand there is no occurrence, and that is said.
+    let publisher = bench.punctual.publisher();
+    publisher.publish("perhaps", &()).await.unwrap();
+    let sent = publisher.publish("not-a-job", "text").await.unwrap();
+    bench.rest().await;
+    assert_eq!(seen.0.lines()[3], "perhaps Published None");
+    let note = history(&bench.storage, sent.id).await[0].note.clone().unwrap();
+    assert!(note.contains("punctual::model::occurrence::Occurrence could not be had"), "{note}");
+    assert!(note.contains("take Option<Occurrence> where it may be missing"), "{note}");
+}
+
+// spec: T-12
+#[tokio::test]
+async fn a_key_is_an_argument_also_where_there_is_nothing_else() {
+    async fn remind(key: Key, State(Seen(log)): State<Seen>) {
+        log.push(key.as_str());
+    }
+    async fn perhaps(key: Option<Key>, State(Seen(log)): State<Seen>) {
+        log.push(format!("perhaps {key:?}"));
+    }
+    let seen = Seen::default();
+    let bench = Bench::start(|builder| {
+        builder.state(seen.clone()).handler("remind", remind).handler("perhaps", perhaps)
+    })
+    .await;
+    let jobs = bench.punctual.jobs();
+    jobs.once("remind").key("order-7").after(seconds(60)).await.unwrap();
+    jobs.once("perhaps").key("order-8").after(seconds(61)).await.unwrap();
+    bench.advance(seconds(61)).await;
+    assert_eq!(seen.0.lines(), ["order-7", "perhaps Some(\"order-8\")"]);
+}
+
+#[tokio::test]
+async fn cancellation_is_an_argument() {
+    async fn patient(cancellation: Cancellation, State(Seen(log)): State<Seen>) {
+        assert!(!cancellation.is_requested());
+        let cause = cancellation.cancelled().await;
+        assert!(cancellation.is_requested());
+        log.push(format!("{cause:?}"));
+    }
+    let seen = Seen::default();
+    let bench =
+        Bench::start(|builder| builder.state(seen.clone()).handler("patient", patient)).await;
+    bench.punctual.publisher().publish("patient", &()).await.unwrap();
+    bench.rest().await;
+    crate::acting::stop_within(&bench, seconds(600)).await;
+    assert_eq!(seen.0.lines(), [format!("{:?}", Cause::Shutdown)]);
+}
+
+/// A type that carries what it needs.
+struct Mailer {
+    sender: String,
+    log: Log,
+}
+
+impl Handler<String> for Mailer {
+    async fn handle(&self, to: String, context: Context) -> HandlerResult {
+        self.log.push(format!("{} to {to}, attempt {}", self.sender, context.attempt()));
+        Ok(Outcome::Done)
+    }
+}
+
+#[tokio::test]
+async fn a_type_may_be_a_handler() {
+    let log = Log::default();
+    let mailer = Mailer { sender: "ada".to_owned(), log: log.clone() };
+    let tried = Trial::new().payload("bob").attempt(3).run(mailer).await.unwrap();
+    assert_eq!(tried.report, Report::Done);
+    assert_eq!(log.lines(), ["ada to bob, attempt 3"]);
+}
+
+#[tokio::test]
+async fn a_blocking_handler_takes_the_same_arguments() {
+    fn sum(numbers: Vec<u64>, State(limit): State<u64>, context: Context) -> Result<(), String> {
+        let sum: u64 = numbers.iter().sum();
+        context.report_success(sum.to_string());
+        if sum > limit { Err(format!("{sum} is more than {limit}")) } else { Ok(()) }
+    }
+    let trial = |numbers: &[u64]| Trial::new().state(10_u64).payload(numbers).run(blocking(sum));
+    let tried = trial(&[1, 2]).await.unwrap();
+    assert_eq!((tried.report.clone(), tried.note()), (Report::Done, Some("3".into())));
+    let tried = trial(&[10, 2]).await.unwrap();
+    assert_eq!(tried.report, Report::Failed { error: "12 is more than 10".into() });
+}

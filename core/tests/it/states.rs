@@ -1,0 +1,134 @@
+//! What handlers share, and what is made for each attempt: known before anything runs, bound once.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+
+use punctual::handler::{Needs, Trial};
+use punctual::model::{Ending, State as MessageState};
+use punctual::policy::Report;
+use punctual::{Context, ErrorKind, FromContext, HandlerError, Punctual, Retry, State};
+
+use crate::acting::{endings, retrying};
+use crate::harness::{Bench, Log, seconds};
+
+/// What the handlers of a test share.
+#[derive(Clone, Default)]
+struct Seen(Log);
+
+async fn only_state(State(Seen(log)): State<Seen>) {
+    log.push("only state");
+}
+
+/// An extractor that counts how many of it live, and needs a state.
+struct Scope(Arc<AtomicUsize>);
+
+#[derive(Clone, Default)]
+struct Living {
+    now: Arc<AtomicUsize>,
+    made: Arc<AtomicUsize>,
+}
+
+impl FromContext for Scope {
+    async fn from_context(context: &Context) -> Result<Self, HandlerError> {
+        let living: Living = context.state()?;
+        if context.headers().get("broken").is_some() {
+            return Err("the database is away".into());
+        }
+        living.now.fetch_add(1, Ordering::Relaxed);
+        living.made.fetch_add(1, Ordering::Relaxed);
+        Ok(Self(living.now))
+    }
+
+    fn needs(needs: &mut Needs) {
+        needs.state::<Living>();
+    }
+}
+
+impl Drop for Scope {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+async fn scoped(scope: Scope, context: Context) -> Result<(), &'static str> {
+    assert_eq!(scope.0.load(Ordering::Relaxed), 1);
+    if context.attempt() == 1 { Err("again") } else { Ok(()) }
+}
+
+// spec: U-22
+#[tokio::test]
+async fn an_extractor_is_made_for_each_attempt_and_gone_after_it() {
+    let living = Living::default();
+    let bench = Bench::start(|builder| {
+        builder.state(living.clone()).handler_with(
+            "scoped",
+            retrying(Retry::intervals([seconds(1)])),
+            scoped,
+        )
+    })
+    .await;
+    let sent = bench.punctual.publisher().publish("scoped", &()).await.unwrap();
+    bench.advance(seconds(2)).await;
+    assert_eq!(endings(&bench.storage, sent.id).await, [Ending::Failed, Ending::Succeeded]);
+    assert_eq!(living.made.load(Ordering::Relaxed), 2);
+    assert_eq!(living.now.load(Ordering::Relaxed), 0);
+}
+
+#[tokio::test]
+async fn an_extractor_that_fails_fails_the_attempt_by_name() {
+    let trial = Trial::new().state(Living::default()).header("broken", "yes");
+    let tried = trial.run(scoped).await.unwrap();
+    let Report::Failed { error } = tried.report else { panic!("{:?}", tried.report) };
+    assert!(error.contains("states::Scope could not be had: the database is away"), "{error}");
+}
+
+#[tokio::test]
+async fn a_state_that_is_missing_or_doubled_fails_when_the_process_is_built() {
+    let error = Punctual::builder().handler("pay", only_state).build().err().unwrap();
+    assert_eq!(error.kind(), ErrorKind::Invalid);
+    let text = error.to_string();
+    assert!(text.contains("the handler of the topic \"pay\" needs a state of the type"), "{text}");
+    assert!(text.contains("states::Seen, "), "{text}");
+    assert!(text.contains("add state(value) before build()"), "{text}");
+    // Also where only an extractor asks for it.
+    let error = Punctual::builder().handler("scoped", scoped).build().err().unwrap();
+    assert!(error.to_string().contains("states::Living, "), "{error}");
+
+    let twice = Punctual::builder().state(Seen::default()).state(Seen::default());
+    let error = twice.handler("pay", only_state).build().err().unwrap();
+    assert_eq!(error.kind(), ErrorKind::Conflict);
+    assert!(error.to_string().contains("two states of the type"), "{error}");
+    assert!(error.to_string().contains("states::Seen"), "{error}");
+    let one = Punctual::builder().state(Seen::default()).state(3_u8).handler("pay", only_state);
+    assert!(one.build().is_ok());
+}
+
+// spec: H-70, H-71
+#[test]
+fn a_handler_is_found_without_a_lock_and_bound_once() {
+    // What a handler needs is taken from the states while the process is built; the counter shows that
+    // no attempt does it again. That the lookup is one hash is in registry.rs.
+    #[derive(Default)]
+    struct Counted(Arc<Mutex<u32>>);
+    impl Clone for Counted {
+        fn clone(&self) -> Self {
+            *self.0.lock().unwrap() += 1;
+            Self(self.0.clone())
+        }
+    }
+    async fn counted(_: State<Counted>) {}
+    let counted_state = Counted::default();
+    let clones = counted_state.0.clone();
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    runtime.block_on(async {
+        let bench =
+            Bench::start(|builder| builder.state(counted_state).handler("counted", counted)).await;
+        assert_eq!(*clones.lock().unwrap(), 1, "once, at build");
+        for _ in 0..10 {
+            let sent = bench.punctual.publisher().publish("counted", &()).await.unwrap();
+            bench.rest().await;
+            assert_eq!(bench.message(sent.id).await.state, MessageState::Done);
+        }
+        assert_eq!(*clones.lock().unwrap(), 11, "and one for each attempt");
+    });
+}

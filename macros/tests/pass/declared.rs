@@ -1,0 +1,24 @@
+//! A declaration inside a function, with everything that forbids carelessness turned on.
+#![forbid(unsafe_code)]
+#![deny(warnings, missing_docs)]
+
+/// A module whose jobs others register.
+pub mod jobs {
+    use punctual::{Occurrence, job};
+
+    /// The report of the night.
+    #[job(name = "nightly-report", cron = "0 2 * * *", zone = "Europe/Warsaw")]
+    pub async fn report(occurrence: Occurrence) {
+        println!("{}", occurrence.nominal);
+    }
+}
+
+fn main() {
+    #[punctual::job(name = "local", every = "5m", blocking)]
+    fn local() {}
+
+    let builder = punctual::Punctual::builder().register::<jobs::report>().register::<local>();
+    assert!(builder.build().is_ok());
+    assert!(punctual::Punctual::builder().discover().build().is_ok());
+    local();
+}
