@@ -59,7 +59,7 @@
 //! - Handlers: [`handler`] says which arguments they may take; [`job`] declares a job on one.
 //! - Applications: [`Punctual`], [`Publisher`], [`Jobs`], [`Admin`], and [`Options`] for what can be
 //!   set.
-//! - Tests of applications: [`ManualClock`] and [`MemoryStorage`]; a week passes in a millisecond.
+//! - Tests of applications: [`testing`], where a week passes in a millisecond.
 //! - Back-ends: [`storage`], [`inspect`] and [`transport`] are the contracts, in short sentences.
 //! - Schedules alone: [`schedule`], which knows nothing of the rest.
 //!
@@ -82,6 +82,9 @@ mod guide_jobs {}
 #[cfg(doctest)]
 #[doc = include_str!("../../docs/guide/operating.md")]
 mod guide_operating {}
+#[cfg(doctest)]
+#[doc = include_str!("../../docs/guide/together.md")]
+mod guide_together {}
 #[cfg(doctest)]
 #[doc = include_str!("../../docs/guide/testing.md")]
 mod guide_testing {}
