@@ -23,12 +23,26 @@ pub(crate) enum Table {
 impl Table {
     pub(crate) const ALL: [Self; 3] = [Self::Message, Self::Dead, Self::Finished];
 
-    pub(crate) fn name(self) -> &'static str {
+    /// The rows of the table that are messages.
+    pub(crate) fn rows(self) -> &'static str {
         match self {
-            Self::Message => "punctual_message",
-            Self::Dead => "punctual_dead",
-            Self::Finished => "punctual_finished",
+            Self::Message => "punctual_message WHERE true",
+            Self::Dead => "punctual_dead WHERE true",
+            Self::Finished => "punctual_history WHERE state >= 0",
         }
+    }
+
+    /// The column with the message's id.
+    pub(crate) fn id(self) -> &'static str {
+        match self {
+            Self::Message | Self::Dead => "id",
+            Self::Finished => "message",
+        }
+    }
+
+    /// The row of one message, whose id is the first parameter.
+    pub(crate) fn row(self) -> String {
+        format!("{} AND {} = ?1", self.rows(), self.id())
     }
 
     pub(crate) fn columns(self) -> &'static str {
@@ -41,9 +55,10 @@ impl Table {
 }
 
 macro_rules! columns {
-    ($standing:literal) => {
+    ($id:literal, $standing:literal) => {
         concat!(
-            "id, queue, topic, priority, planned_at, created_at, source, key, dedupe, exclusive, ",
+            $id,
+            ", queue, topic, priority, planned_at, created_at, source, key, dedupe, exclusive, ",
             "extra, due_at, attempt, crashes, snoozes, error, ",
             $standing,
             ", body"
@@ -53,11 +68,12 @@ macro_rules! columns {
 
 /// The columns of a message that is alive.
 pub(crate) const MESSAGE_COLUMNS: &str =
-    columns!("state, owner, token, lease_until, cancel_requested, NULL, NULL");
+    columns!("id", "state, owner, token, lease_until, cancel_requested, NULL, NULL");
 /// The same of a dead letter.
-const DEAD_COLUMNS: &str = columns!("3, NULL, NULL, NULL, 0, reason, ended_at");
+const DEAD_COLUMNS: &str = columns!("id", "3, NULL, NULL, NULL, 0, reason, ended_at");
 /// The same of a finished one.
-pub(crate) const FINISHED_COLUMNS: &str = columns!("state, NULL, NULL, NULL, 0, NULL, ended_at");
+pub(crate) const FINISHED_COLUMNS: &str =
+    columns!("message AS id", "state, NULL, NULL, NULL, 0, NULL, finished_at");
 
 const BODY: usize = 23;
 

@@ -2,7 +2,7 @@
 //! the hot table for the one it belongs to.
 
 use punctual::jiff::Timestamp;
-use punctual::model::{DeadReason, LeaseRef, MessageId, Queue, State};
+use punctual::model::{Execution, JobName, LeaseRef, MessageId, Queue, State};
 use punctual::policy::Verdict;
 use punctual::storage::{Settled, Settlement};
 use punctual_rows::code::Code as _;
@@ -11,10 +11,10 @@ use punctual_rows::message::column;
 use punctual_rows::without_nul;
 use rusqlite::{CachedStatement, Connection, OptionalExtension as _, Row, params};
 
-use super::put::{DEAD, FINISHED, JOB, QUEUE, TAKE, TAKE_FENCED, put_row};
+use super::put::{Leaving, REMOVE, leave};
 use crate::effects::Effects;
 use crate::fault::Tried;
-use crate::row::Appending;
+use crate::row::{Appending, FINISH, NEAR, bind};
 
 pub(crate) const AGAIN_FENCED: &str = "UPDATE punctual_message SET state = 0, due_at = ?3, attempt = ?4, \
      crashes = ?5, snoozes = ?6, error = coalesce(?7, error), owner = NULL, token = NULL, \
@@ -24,6 +24,9 @@ pub(crate) const AGAIN_FENCED: &str = "UPDATE punctual_message SET state = 0, du
 /// Whether a lease is the current one.
 pub(crate) const IS_CURRENT: &str =
     "SELECT 1 FROM punctual_message WHERE id = ?1 AND token = ?2 AND state = 1";
+
+/// The queue and the job of a message that is alive.
+pub(crate) const PLACE: &str = "SELECT queue, job FROM punctual_message WHERE id = ?1";
 
 /// Applies decisions and appends their executions.
 pub(crate) fn settle(
@@ -43,24 +46,18 @@ pub(crate) fn cancel_pending(
     now: Timestamp,
     effects: &mut Effects,
 ) -> Tried<()> {
-    let mut take = transaction.prepare_cached(TAKE)?;
-    let mut rows = take.query([id.as_uuid().as_bytes()])?;
-    if let Some(row) = rows.next()? {
-        let mut insert = transaction.prepare_cached(FINISHED)?;
-        put_row(&mut insert, row, (micros(now), State::Cancelled.code()), None)?;
-        let queue = queue_at(row)?;
-        effects.was_taken(&queue);
-        effects.moved(&queue, 1, Some(State::Pending), Some(State::Cancelled));
-        turn_is_free(transaction, row.get_ref(JOB)?.as_str_or_null()?, effects)?;
-    }
-    Ok(())
+    let (queue, job) = place_of(transaction, id)?;
+    leave(transaction, id, Leaving::Finished(State::Cancelled), micros(now))?;
+    effects.was_taken(&queue);
+    effects.moved(&queue, 1, Some(State::Pending), Some(State::Cancelled));
+    turn_is_free(transaction, job.as_deref(), effects)
 }
 
 /// What many settlements share: prepared once for all of them.
 struct Settling<'a> {
     transaction: &'a Connection,
-    take: CachedStatement<'a>,
     finish: CachedStatement<'a>,
+    remove: CachedStatement<'a>,
     append: Appending<'a>,
     now: i64,
     effects: &'a mut Effects,
@@ -70,8 +67,8 @@ impl<'a> Settling<'a> {
     fn new(transaction: &'a Connection, now: Timestamp, effects: &'a mut Effects) -> Tried<Self> {
         Ok(Self {
             transaction,
-            take: transaction.prepare_cached(TAKE_FENCED)?,
-            finish: transaction.prepare_cached(FINISHED)?,
+            finish: transaction.prepare_cached(FINISH)?,
+            remove: transaction.prepare_cached(REMOVE)?,
             append: Appending::new(transaction)?,
             now: micros(now),
             effects,
@@ -79,42 +76,70 @@ impl<'a> Settling<'a> {
     }
 
     fn settle(&mut self, settlement: &Settlement) -> Tried<Settled> {
-        let lease = settlement.lease;
-        let settled = match &settlement.verdict {
-            Verdict::Done => self.finish(lease, State::Done)?,
-            Verdict::Cancelled => self.finish(lease, State::Cancelled)?,
-            Verdict::Dead { reason, error } => self.bury(lease, *reason, error.as_deref())?,
-            again @ Verdict::Again { .. } => self.again(lease, again)?,
+        let (lease, execution) = (settlement.lease, settlement.execution.as_deref());
+        match &settlement.verdict {
+            Verdict::Done => self.finish(lease, State::Done, execution),
+            Verdict::Cancelled => self.finish(lease, State::Cancelled, execution),
+            Verdict::Dead { reason, error } => {
+                self.leave(lease, Leaving::Dead(*reason, error.as_deref()), execution)
+            }
+            again @ Verdict::Again { .. } => self.again(lease, again, execution),
+        }
+    }
+
+    /// Out of the hot table, into a row with the attempt that finished it; where they cannot share one,
+    /// into two.
+    fn finish(
+        &mut self,
+        lease: LeaseRef,
+        state: State,
+        execution: Option<&Execution>,
+    ) -> Tried<Settled> {
+        let Some(execution) = execution.filter(|one| may_share(one, lease, self.now)) else {
+            return self.leave(lease, Leaving::Finished(state), execution);
         };
-        if let (Settled::Applied, Some(execution)) = (settled, &settlement.execution) {
+        bind(&mut self.finish, execution, self.now)?;
+        self.finish.raw_bind_parameter(18, token(lease))?;
+        self.finish.raw_bind_parameter(19, self.now)?;
+        self.finish.raw_bind_parameter(20, state.code())?;
+        if self.finish.raw_execute()? == 0 {
+            return self.leave(lease, Leaving::Finished(state), Some(execution));
+        }
+        self.remove.execute([lease.message.as_uuid().as_bytes()])?;
+        self.left(&execution.queue, execution.job.as_ref().map(JobName::as_str), state)
+    }
+
+    /// Out of the hot table, and the attempt into a row for itself.
+    fn leave(
+        &mut self,
+        lease: LeaseRef,
+        leaving: Leaving<'_>,
+        execution: Option<&Execution>,
+    ) -> Tried<Settled> {
+        let mut statement = self.transaction.prepare_cached(IS_CURRENT)?;
+        if !statement.exists(params![lease.message.as_uuid().as_bytes(), token(lease)])? {
+            return Ok(Settled::Lost);
+        }
+        let (queue, job) = place_of(self.transaction, lease.message)?;
+        leave(self.transaction, lease.message, leaving, self.now)?;
+        if let Some(execution) = execution {
             self.append.append(execution)?;
         }
-        Ok(settled)
+        self.left(&queue, job.as_deref(), leaving.state())
     }
 
-    fn finish(&mut self, lease: LeaseRef, state: State) -> Tried<Settled> {
-        let mut rows =
-            self.take.query(params![lease.message.as_uuid().as_bytes(), token(lease)])?;
-        let Some(row) = rows.next()? else { return Ok(Settled::Lost) };
-        put_row(&mut self.finish, row, (self.now, state.code()), None)?;
-        self.effects.moved(&queue_at(row)?, 1, Some(State::Running), Some(state));
-        turn_is_free(self.transaction, row.get_ref(JOB)?.as_str_or_null()?, self.effects)?;
+    fn left(&mut self, queue: &Queue, job: Option<&str>, state: State) -> Tried<Settled> {
+        self.effects.moved(queue, 1, Some(State::Running), Some(state));
+        turn_is_free(self.transaction, job, self.effects)?;
         Ok(Settled::Applied)
     }
 
-    fn bury(&mut self, lease: LeaseRef, reason: DeadReason, error: Option<&str>) -> Tried<Settled> {
-        let mut rows =
-            self.take.query(params![lease.message.as_uuid().as_bytes(), token(lease)])?;
-        let Some(row) = rows.next()? else { return Ok(Settled::Lost) };
-        let mut insert = self.transaction.prepare_cached(DEAD)?;
-        let error = error.map(without_nul);
-        put_row(&mut insert, row, (self.now, reason.code()), error.as_deref())?;
-        self.effects.moved(&queue_at(row)?, 1, Some(State::Running), Some(State::Dead));
-        turn_is_free(self.transaction, row.get_ref(JOB)?.as_str_or_null()?, self.effects)?;
-        Ok(Settled::Applied)
-    }
-
-    fn again(&mut self, lease: LeaseRef, verdict: &Verdict) -> Tried<Settled> {
+    fn again(
+        &mut self,
+        lease: LeaseRef,
+        verdict: &Verdict,
+        execution: Option<&Execution>,
+    ) -> Tried<Settled> {
         let Verdict::Again { due_at, attempt, crashes, snoozes, error, .. } = verdict else {
             return Ok(Settled::Lost);
         };
@@ -136,6 +161,9 @@ impl<'a> Settling<'a> {
             self.effects.is_due(&queue, due_at);
             self.effects.moved(&queue, 1, Some(State::Running), Some(State::Pending));
             turn_is_free(self.transaction, job.as_deref(), self.effects)?;
+            if let Some(execution) = execution {
+                self.append.append(execution)?;
+            }
             return Ok(Settled::Applied);
         }
         let mut statement = self.transaction.prepare_cached(IS_CURRENT)?;
@@ -164,8 +192,19 @@ pub(crate) fn turn_is_free(
     Ok(())
 }
 
-fn queue_at(row: &Row<'_>) -> Tried<Queue> {
-    Ok(Queue::from(row.get_ref(QUEUE)?.as_str()?.to_owned()))
+/// The queue and the job of a message that is alive.
+fn place_of(transaction: &Connection, id: MessageId) -> Tried<(Queue, Option<String>)> {
+    let mut statement = transaction.prepare_cached(PLACE)?;
+    let row = |row: &Row<'_>| Ok((row.get::<_, String>(0)?, row.get(1)?));
+    let (queue, job) = statement.query_row([id.as_uuid().as_bytes()], row)?;
+    Ok((Queue::from(queue), job))
+}
+
+/// Whether an execution may share a row with the message that it finished: it is of that message, and it
+/// ended just before.
+pub(crate) fn may_share(execution: &Execution, lease: LeaseRef, now: i64) -> bool {
+    execution.message == Some(lease.message)
+        && (0..NEAR).contains(&now.saturating_sub(micros(execution.ended_at)))
 }
 
 pub(crate) fn token(lease: LeaseRef) -> i64 {
