@@ -9,7 +9,7 @@ use rusqlite::{Connection, OptionalExtension as _, ToSql, params};
 
 use crate::effects::Effects;
 use crate::fault::{Tried, passed_over};
-use crate::row::{MESSAGE_COLUMNS, claimed_of, first_id};
+use crate::row::{MESSAGE_COLUMNS, first_id, reclaimed_of};
 use crate::work::next_tokens;
 
 const BEAT: &str = "INSERT INTO punctual_process (id, until) VALUES (?1, ?2) \
@@ -77,7 +77,7 @@ pub(crate) fn reclaim(
         let mut statement = transaction.prepare_cached(&sql)?;
         let mut rows = statement.query([id])?;
         if let Some(row) = rows.next()? {
-            claimed.extend(passed_over(claimed_of(row, lease))?);
+            claimed.extend(passed_over(reclaimed_of(row, lease))?);
         }
     }
     Ok(claimed)

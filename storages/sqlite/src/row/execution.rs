@@ -36,14 +36,14 @@ pub(crate) const APPEND: &str = concat!(
 /// execution does not say the same of the message as its row, or is there already: then each has to have
 /// a row for itself.
 pub(crate) const FINISH: &str = concat!(
-    "INSERT INTO punctual_history (",
+    "INSERT OR IGNORE INTO punctual_history (",
     columns!(),
     ", strayed_at, finished_at, state, priority, planned_at, created_at, dedupe, exclusive, crashes, \
      snoozes, error, extra, body) \
      SELECT ?1, id, topic, queue, key, job, ?7, source, attempt, ?10, ?11, due_at, ?13, ?14, ?15, ?16, ?17, \
      ?19, ?20, priority, planned_at, created_at, dedupe, exclusive, crashes, snoozes, error, extra, body \
      FROM punctual_message WHERE id = ?2 AND token = ?18 AND state = 1 AND topic = ?3 AND queue = ?4 \
-     AND key IS ?5 AND job IS ?6 AND source = ?8 AND attempt = ?9 AND due_at = ?12 ON CONFLICT DO NOTHING"
+     AND key IS ?5 AND job IS ?6 AND source = ?8 AND attempt = ?9 AND due_at = ?12"
 );
 
 /// Appends executions; one that is appended again is there once.

@@ -14,7 +14,7 @@ use super::{Driver, Statement, blob, fault};
 use crate::effects::Effects;
 use crate::fault::Tried;
 use crate::row::{APPEND, FINISH, id_of_finished, strayed};
-use crate::work::{AGAIN_FENCED, BURY, IS_CURRENT, KEEP, PLACE, REMOVE, may_share, token};
+use crate::work::{AGAIN_FENCED, BURY, CURRENT, KEEP, REMOVE, may_share, token};
 
 /// Applies a decision and appends its execution.
 pub(super) async fn settle(
@@ -23,13 +23,9 @@ pub(super) async fn settle(
     now: Timestamp,
 ) -> Tried<Settled> {
     let (lease, now) = (settlement.lease, micros(now));
-    let current = sqlx::query(IS_CURRENT).bind(blob(lease.message)).bind(token(lease));
-    if driver.row(current).await?.is_none() {
-        return Ok(Settled::Lost);
-    }
-    let place = driver.row(sqlx::query(PLACE).bind(blob(lease.message))).await?;
-    let Some(place) = place else { return Ok(Settled::Lost) };
-    let queue = Queue::from(place.try_get::<String, _>(0).map_err(fault)?);
+    let current = sqlx::query(CURRENT).bind(blob(lease.message)).bind(token(lease));
+    let Some(current) = driver.row(current).await? else { return Ok(Settled::Lost) };
+    let queue = Queue::from(current.try_get::<String, _>(0).map_err(fault)?);
     let mut execution = settlement.execution.as_deref();
     let state = match &settlement.verdict {
         Verdict::Done | Verdict::Cancelled => {

@@ -6,6 +6,7 @@ mod enqueue;
 mod extend;
 mod put;
 mod record;
+mod remove;
 mod restore;
 mod settle;
 
@@ -14,8 +15,9 @@ pub(crate) use self::{
     enqueue::{
         FINISHED, INSERT, KEPT, REMOVE_FINISHED, REMOVE_PENDING, STRIP_FINISHED, TWIN, as_stored,
     },
-    put::{BURY, KEEP, REMOVE},
-    settle::{AGAIN_FENCED, IS_CURRENT, PLACE, may_share, token},
+    put::{BURY, KEEP},
+    remove::REMOVE,
+    settle::{AGAIN_FENCED, CURRENT, may_share, token},
 };
 #[cfg(test)]
 pub(crate) use claim::{NEXT_PRIORITY, due_of_priority};

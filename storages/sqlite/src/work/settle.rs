@@ -11,7 +11,8 @@ use punctual_rows::message::column;
 use punctual_rows::without_nul;
 use rusqlite::{CachedStatement, Connection, OptionalExtension as _, Row, params};
 
-use super::put::{Leaving, REMOVE, leave};
+use super::put::{Leaving, leave};
+use super::remove::Removing;
 use crate::effects::Effects;
 use crate::fault::Tried;
 use crate::row::{Appending, FINISH, NEAR, bind};
@@ -21,12 +22,9 @@ pub(crate) const AGAIN_FENCED: &str = "UPDATE punctual_message SET state = 0, du
      lease_until = NULL \
      WHERE id = ?1 AND token = ?2 AND state = 1 AND cancel_requested = 0 RETURNING queue, job";
 
-/// Whether a lease is the current one.
-pub(crate) const IS_CURRENT: &str =
-    "SELECT 1 FROM punctual_message WHERE id = ?1 AND token = ?2 AND state = 1";
-
-/// The queue and the job of a message that is alive.
-pub(crate) const PLACE: &str = "SELECT queue, job FROM punctual_message WHERE id = ?1";
+/// The queue and the job of a running message, if its lease is the current one.
+pub(crate) const CURRENT: &str =
+    "SELECT queue, job FROM punctual_message WHERE id = ?1 AND token = ?2 AND state = 1";
 
 /// Applies decisions and appends their executions.
 pub(crate) fn settle(
@@ -36,7 +34,10 @@ pub(crate) fn settle(
     effects: &mut Effects,
 ) -> Tried<Vec<Settled>> {
     let mut settling = Settling::new(transaction, now, effects)?;
-    settlements.iter().map(|settlement| settling.settle(settlement)).collect()
+    let settled: Tried<Vec<Settled>> =
+        settlements.iter().map(|settlement| settling.settle(settlement)).collect();
+    settling.removing.finish()?;
+    settled
 }
 
 /// Stops a message that is pending.
@@ -46,7 +47,10 @@ pub(crate) fn cancel_pending(
     now: Timestamp,
     effects: &mut Effects,
 ) -> Tried<()> {
-    let (queue, job) = place_of(transaction, id)?;
+    let sql = "SELECT queue, job FROM punctual_message WHERE id = ?1 AND state = 0";
+    let mut statement = transaction.prepare_cached(sql)?;
+    let pending = statement.query_row([id.as_uuid().as_bytes()], queue_and_job).optional()?;
+    let Some((queue, job)) = pending else { return Ok(()) };
     leave(transaction, id, Leaving::Finished(State::Cancelled), micros(now))?;
     effects.was_taken(&queue);
     effects.moved(&queue, 1, Some(State::Pending), Some(State::Cancelled));
@@ -57,7 +61,7 @@ pub(crate) fn cancel_pending(
 struct Settling<'a> {
     transaction: &'a Connection,
     finish: CachedStatement<'a>,
-    remove: CachedStatement<'a>,
+    removing: Removing<'a>,
     append: Appending<'a>,
     now: i64,
     effects: &'a mut Effects,
@@ -68,7 +72,7 @@ impl<'a> Settling<'a> {
         Ok(Self {
             transaction,
             finish: transaction.prepare_cached(FINISH)?,
-            remove: transaction.prepare_cached(REMOVE)?,
+            removing: Removing::new(transaction),
             append: Appending::new(transaction)?,
             now: micros(now),
             effects,
@@ -77,6 +81,7 @@ impl<'a> Settling<'a> {
 
     fn settle(&mut self, settlement: &Settlement) -> Tried<Settled> {
         let (lease, execution) = (settlement.lease, settlement.execution.as_deref());
+        self.removing.settle_down(lease.message)?;
         match &settlement.verdict {
             Verdict::Done => self.finish(lease, State::Done, execution),
             Verdict::Cancelled => self.finish(lease, State::Cancelled, execution),
@@ -105,7 +110,7 @@ impl<'a> Settling<'a> {
         if self.finish.raw_execute()? == 0 {
             return self.leave(lease, Leaving::Finished(state), Some(execution));
         }
-        self.remove.execute([lease.message.as_uuid().as_bytes()])?;
+        self.removing.remove(lease.message)?;
         self.left(&execution.queue, execution.job.as_ref().map(JobName::as_str), state)
     }
 
@@ -116,11 +121,11 @@ impl<'a> Settling<'a> {
         leaving: Leaving<'_>,
         execution: Option<&Execution>,
     ) -> Tried<Settled> {
-        let mut statement = self.transaction.prepare_cached(IS_CURRENT)?;
-        if !statement.exists(params![lease.message.as_uuid().as_bytes(), token(lease)])? {
-            return Ok(Settled::Lost);
-        }
-        let (queue, job) = place_of(self.transaction, lease.message)?;
+        let mut statement = self.transaction.prepare_cached(CURRENT)?;
+        let id = lease.message.as_uuid();
+        let shown = params![id.as_bytes(), token(lease)];
+        let current = statement.query_row(shown, queue_and_job).optional()?;
+        let Some((queue, job)) = current else { return Ok(Settled::Lost) };
         leave(self.transaction, lease.message, leaving, self.now)?;
         if let Some(execution) = execution {
             self.append.append(execution)?;
@@ -154,10 +159,7 @@ impl<'a> Settling<'a> {
             error.as_deref().map(without_nul)
         ];
         let mut statement = self.transaction.prepare_cached(AGAIN_FENCED)?;
-        let moved: Option<(String, Option<String>)> =
-            statement.query_row(row, |row| Ok((row.get(0)?, row.get(1)?))).optional()?;
-        if let Some((queue, job)) = moved {
-            let queue = Queue::from(queue);
+        if let Some((queue, job)) = statement.query_row(row, queue_and_job).optional()? {
             self.effects.is_due(&queue, due_at);
             self.effects.moved(&queue, 1, Some(State::Running), Some(State::Pending));
             turn_is_free(self.transaction, job.as_deref(), self.effects)?;
@@ -166,7 +168,7 @@ impl<'a> Settling<'a> {
             }
             return Ok(Settled::Applied);
         }
-        let mut statement = self.transaction.prepare_cached(IS_CURRENT)?;
+        let mut statement = self.transaction.prepare_cached(CURRENT)?;
         let is_current = statement.exists(params![id.as_bytes(), token(lease)])?;
         Ok(if is_current { Settled::CancelRequested } else { Settled::Lost })
     }
@@ -192,12 +194,8 @@ pub(crate) fn turn_is_free(
     Ok(())
 }
 
-/// The queue and the job of a message that is alive.
-fn place_of(transaction: &Connection, id: MessageId) -> Tried<(Queue, Option<String>)> {
-    let mut statement = transaction.prepare_cached(PLACE)?;
-    let row = |row: &Row<'_>| Ok((row.get::<_, String>(0)?, row.get(1)?));
-    let (queue, job) = statement.query_row([id.as_uuid().as_bytes()], row)?;
-    Ok((Queue::from(queue), job))
+fn queue_and_job(row: &Row<'_>) -> rusqlite::Result<(Queue, Option<String>)> {
+    Ok((Queue::from(row.get::<_, String>(0)?), row.get(1)?))
 }
 
 /// Whether an execution may share a row with the message that it finished: it is of that message, and it
