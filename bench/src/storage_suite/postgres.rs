@@ -193,7 +193,7 @@ impl Bench<'_> {
     }
 
     async fn clear(&self) -> Result<()> {
-        let tables = "message, dead, finished, execution, job, process";
+        let tables = "message, dead, history, job, process";
         let tables: Vec<String> =
             tables.split(", ").map(|table| format!("{SCHEMA}.{table}")).collect();
         self.client.batch_execute(&format!("TRUNCATE {}", tables.join(", "))).await?;
