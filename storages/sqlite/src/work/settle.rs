@@ -61,6 +61,7 @@ pub(crate) fn cancel_pending(
 struct Settling<'a> {
     transaction: &'a Connection,
     finish: CachedStatement<'a>,
+    bound: Option<&'a Execution>,
     removing: Removing<'a>,
     append: Appending<'a>,
     now: i64,
@@ -72,6 +73,7 @@ impl<'a> Settling<'a> {
         Ok(Self {
             transaction,
             finish: transaction.prepare_cached(FINISH)?,
+            bound: None,
             removing: Removing::new(transaction),
             append: Appending::new(transaction)?,
             now: micros(now),
@@ -79,7 +81,7 @@ impl<'a> Settling<'a> {
         })
     }
 
-    fn settle(&mut self, settlement: &Settlement) -> Tried<Settled> {
+    fn settle(&mut self, settlement: &'a Settlement) -> Tried<Settled> {
         let (lease, execution) = (settlement.lease, settlement.execution.as_deref());
         self.removing.settle_down(lease.message)?;
         match &settlement.verdict {
@@ -98,12 +100,13 @@ impl<'a> Settling<'a> {
         &mut self,
         lease: LeaseRef,
         state: State,
-        execution: Option<&Execution>,
+        execution: Option<&'a Execution>,
     ) -> Tried<Settled> {
         let Some(execution) = execution.filter(|one| may_share(one, lease, self.now)) else {
             return self.leave(lease, Leaving::Finished(state), execution);
         };
-        bind(&mut self.finish, execution, self.now)?;
+        bind(&mut self.finish, execution, self.now, self.bound)?;
+        self.bound = Some(execution);
         self.finish.raw_bind_parameter(18, token(lease))?;
         self.finish.raw_bind_parameter(19, self.now)?;
         self.finish.raw_bind_parameter(20, state.code())?;
