@@ -91,9 +91,37 @@ pub struct Sent<'a> {
     pub extra: Option<&'a str>,
 }
 
+/// The names of the message read last: the next one mostly has the same and shares them.
+#[derive(Default)]
+pub struct Names {
+    topic: Option<Topic>,
+    queue: Option<Queue>,
+}
+
+impl Names {
+    fn topic(&mut self, text: &str) -> Result<Topic> {
+        match &self.topic {
+            Some(topic) if topic.as_str() == text => Ok(topic.clone()),
+            _ => Ok(self.topic.insert(Topic::new(text)?).clone()),
+        }
+    }
+
+    fn queue(&mut self, text: &str) -> Queue {
+        match &self.queue {
+            Some(queue) if queue.as_str() == text => queue.clone(),
+            _ => self.queue.insert(Queue::from(text.to_owned())).clone(),
+        }
+    }
+}
+
 impl Sent<'_> {
     /// The message these columns hold.
     pub fn message(self) -> Result<Message> {
+        self.message_with(&mut Names::default())
+    }
+
+    /// The same, sharing the names of the one before.
+    pub fn message_with(self, names: &mut Names) -> Result<Message> {
         let id = MessageId::from_uuid(self.id);
         let extra: Extra<'_> = match self.extra {
             None => Extra::default(),
@@ -105,8 +133,8 @@ impl Sent<'_> {
             extra.content_type.map_or(Cow::Borrowed(JSON), |given| Cow::Owned(given.into_owned()));
         Ok(Message {
             id,
-            topic: Topic::new(self.topic).map_err(|error| corrupt(id, &error.to_string()))?,
-            queue: Queue::from(self.queue.to_owned()),
+            topic: names.topic(self.topic).map_err(|error| corrupt(id, &error.to_string()))?,
+            queue: names.queue(self.queue),
             priority: u8::try_from(self.priority)
                 .ok()
                 .and_then(|level| Priority::new(level).ok())

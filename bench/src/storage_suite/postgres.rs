@@ -193,7 +193,7 @@ impl Bench<'_> {
     }
 
     async fn clear(&self) -> Result<()> {
-        let tables = "message, dead, finished, execution, job, process";
+        let tables = "message, dead, history, job, process";
         let tables: Vec<String> =
             tables.split(", ").map(|table| format!("{SCHEMA}.{table}")).collect();
         self.client.batch_execute(&format!("TRUNCATE {}", tables.join(", "))).await?;
@@ -210,7 +210,10 @@ impl Bench<'_> {
                  convert_to(repeat('x', 100), 'UTF8') FROM generate_series(1, {FUTURE}) n"
             ))
             .await
-            .context("store messages of the future")
+            .context("store messages of the future")?;
+        // A cache full of pages that were just written would have the drain write them to the disk.
+        self.client.batch_execute("CHECKPOINT").await?;
+        Ok(())
     }
 
     async fn counted(&self) -> Result<Counted> {

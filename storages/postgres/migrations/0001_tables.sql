@@ -78,60 +78,49 @@ CREATE TABLE {schema}.dead (
 );
 CREATE INDEX dead_ended ON {schema}.dead (ended_at, id);
 
--- Done (2) and cancelled (4). Appended, read seldom, and dropped a day at a time.
-CREATE TABLE {schema}.finished (
-    id         uuid NOT NULL,
-    queue      text COLLATE "C" NOT NULL,
-    topic      text COLLATE "C" NOT NULL,
-    priority   smallint NOT NULL,
-    state      smallint NOT NULL,
-    source     smallint NOT NULL,
-    exclusive  boolean NOT NULL,
-    due_at     timestamptz NOT NULL,
-    planned_at timestamptz NOT NULL,
-    created_at timestamptz NOT NULL,
-    ended_at   timestamptz NOT NULL,
-    attempt    integer NOT NULL,
-    crashes    integer NOT NULL,
-    snoozes    integer NOT NULL,
-    key        text COLLATE "C",
-    dedupe     text COLLATE "C",
-    job        text COLLATE "C",
-    body       bytea NOT NULL,
-    extra      text COLLATE "C",
-    error      text COLLATE "C"
-) PARTITION BY RANGE (ended_at);
-CREATE INDEX finished_id ON {schema}.finished (id);
-CREATE INDEX finished_ended ON {schema}.finished USING brin (ended_at) WITH (pages_per_range = 32);
--- Whatever no day was made for; a write never fails for want of a partition.
-CREATE TABLE {schema}.finished_rest PARTITION OF {schema}.finished DEFAULT;
-CREATE INDEX finished_rest_order ON {schema}.finished_rest (ended_at, id);
-
--- One row for every attempt that ended and every occurrence that was skipped.
-CREATE TABLE {schema}.execution (
-    id           uuid NOT NULL,
+-- What has ended: a row for every attempt and for every occurrence that was skipped. The attempt with
+-- which a message was done (state 2) or cancelled (4) also holds the rest of that message; such a
+-- message without an attempt that is kept has a row without an id. Appended, read seldom, and dropped a
+-- day at a time.
+CREATE TABLE {schema}.history (
+    id           uuid,
     message      uuid,
     process      uuid,
     due_at       timestamptz NOT NULL,
-    started_at   timestamptz NOT NULL,
+    started_at   timestamptz,
     ended_at     timestamptz NOT NULL,
     nominal      timestamptz,
+    planned_at   timestamptz,
+    created_at   timestamptz,
     attempt      integer NOT NULL,
     attempts_max integer,
+    crashes      integer,
+    snoozes      integer,
     source       smallint NOT NULL,
-    ending       smallint NOT NULL,
+    ending       smallint,
+    priority     smallint,
+    state        smallint,
+    exclusive    boolean,
     topic        text COLLATE "C" NOT NULL,
     queue        text COLLATE "C" NOT NULL,
     key          text COLLATE "C",
     job          text COLLATE "C",
     note         text COLLATE "C",
-    UNIQUE (id, ended_at)
+    dedupe       text COLLATE "C",
+    body         bytea,
+    extra        text COLLATE "C",
+    error        text COLLATE "C"
 ) PARTITION BY RANGE (ended_at);
-CREATE INDEX execution_message ON {schema}.execution (message);
-CREATE INDEX execution_job ON {schema}.execution (job, id) WHERE job IS NOT NULL;
-CREATE INDEX execution_ended ON {schema}.execution USING brin (ended_at) WITH (pages_per_range = 32);
-CREATE TABLE {schema}.execution_rest PARTITION OF {schema}.execution DEFAULT;
-CREATE INDEX execution_rest_order ON {schema}.execution_rest (ended_at, id);
+CREATE UNIQUE INDEX history_id ON {schema}.history (id, ended_at) WHERE id IS NOT NULL;
+-- Every row is in one of these two, so that neither a page of messages nor one of attempts walks over
+-- rows of the other kind.
+CREATE INDEX history_finished ON {schema}.history (message) WHERE state IS NOT NULL;
+CREATE INDEX history_attempt ON {schema}.history (message) WHERE state IS NULL;
+CREATE INDEX history_job ON {schema}.history (job, id) WHERE job IS NOT NULL;
+CREATE INDEX history_ended ON {schema}.history USING brin (ended_at) WITH (pages_per_range = 32);
+-- Whatever no day was made for; a write never fails for want of a partition.
+CREATE TABLE {schema}.history_rest PARTITION OF {schema}.history DEFAULT;
+CREATE INDEX history_rest_order ON {schema}.history_rest (ended_at);
 
 -- A job's record is JSON; the columns beside it are what is asked for, computed from it.
 CREATE TABLE {schema}.job (

@@ -109,7 +109,7 @@ BEGIN
         IF enqueue.id IS NOT NULL AND (
             EXISTS (SELECT 1 FROM {schema}.message m WHERE m.id = new_id)
             OR EXISTS (SELECT 1 FROM {schema}.dead d WHERE d.id = new_id)
-            OR EXISTS (SELECT 1 FROM {schema}.finished f WHERE f.id = new_id)
+            OR EXISTS (SELECT 1 FROM {schema}.history h WHERE h.message = new_id AND h.state IS NOT NULL)
         ) THEN
             RETURN new_id;
         END IF;

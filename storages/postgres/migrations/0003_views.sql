@@ -44,8 +44,8 @@ LEFT JOIN LATERAL (
     WHERE m.job = j.name ORDER BY m.state DESC, m.due_at LIMIT 1
 ) run ON true
 LEFT JOIN LATERAL (
-    SELECT e.started_at, e.ended_at FROM {schema}.execution e
-    WHERE e.job = j.name AND e.ending < 20 ORDER BY e.id DESC LIMIT 1
+    SELECT e.started_at, e.ended_at FROM {schema}.history e
+    WHERE e.job = j.name AND e.id IS NOT NULL AND e.ending < 20 ORDER BY e.id DESC LIMIT 1
 ) last ON true;
 
 CREATE VIEW {schema}.job_executions AS
@@ -62,8 +62,8 @@ SELECT
     (extract(epoch FROM e.ended_at - e.started_at) * 1000)::bigint AS duration_ms,
     e.attempt AS retry_attempt,
     e.note AS error
-FROM {schema}.execution e
-WHERE e.job IS NOT NULL;
+FROM {schema}.history e
+WHERE e.job IS NOT NULL AND e.id IS NOT NULL;
 
 -- Newest scheduled time first, for one job or for all.
-CREATE INDEX execution_scheduled ON {schema}.execution (due_at DESC) WHERE job IS NOT NULL;
+CREATE INDEX history_scheduled ON {schema}.history (due_at DESC) WHERE job IS NOT NULL;

@@ -1,5 +1,5 @@
--- Finished messages, whole, as they ended elsewhere.
-INSERT INTO {schema}.finished (id, queue, topic, priority, source, exclusive, due_at, planned_at,
+-- Finished messages, whole, as they ended elsewhere, without an attempt.
+INSERT INTO {schema}.history (message, queue, topic, priority, source, exclusive, due_at, planned_at,
     created_at, key, dedupe, job, body, extra, attempt, crashes, snoozes, error, state, ended_at)
 SELECT e.* FROM unnest($1::uuid[], $2::text[], $3::text[], $4::int2[], $5::int2[], $6::bool[],
     $7::timestamptz[], $8::timestamptz[], $9::timestamptz[], $10::text[], $11::text[], $12::text[],

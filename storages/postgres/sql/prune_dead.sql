@@ -3,4 +3,4 @@ WITH old AS (
 ), gone AS (
     DELETE FROM {schema}.dead d USING old WHERE d.id = old.id RETURNING 1
 )
-SELECT count(*) FROM gone
+SELECT count(*), 0::int8 FROM gone

@@ -1,3 +1,11 @@
-WITH letters AS (DELETE FROM {schema}.dead WHERE id = ANY($1::uuid[]) RETURNING 1),
-     rows AS (DELETE FROM {schema}.finished WHERE id = ANY($1::uuid[]) RETURNING 1)
-SELECT (SELECT count(*) FROM letters) + (SELECT count(*) FROM rows)
+-- Messages that are to be alive again or dead: out of what has ended. Their attempts stay.
+WITH letters AS (
+    DELETE FROM {schema}.dead WHERE id = ANY($1::uuid[])
+), alone AS (
+    DELETE FROM {schema}.history h
+    WHERE h.message = ANY($1::uuid[]) AND h.state IS NOT NULL AND h.id IS NULL
+)
+UPDATE {schema}.history h
+SET planned_at = NULL, created_at = NULL, crashes = NULL, snoozes = NULL, priority = NULL, state = NULL,
+    exclusive = NULL, dedupe = NULL, body = NULL, extra = NULL, error = NULL
+WHERE h.message = ANY($1::uuid[]) AND h.state IS NOT NULL AND h.id IS NOT NULL

@@ -1,7 +1,8 @@
--- Given up: out of the hot table, to the dead letters, with the execution.
+-- Given up: out of the hot table, to the dead letters, with the attempt in the history.
 -- A message is found by its id among the sorted ids of the batch, never by a join: a plan made while
 -- the table was empty would walk all running messages for each of the batch. `state + 0` keeps the
--- partial indexes out for the same reason.
+-- partial indexes out for the same reason. What the message knows of its attempt is not sent; an array
+-- in which nothing is set is empty and reads as NULL.
 WITH gone AS (
     DELETE FROM {schema}.message m
     WHERE m.id = ANY($1::uuid[]) AND m.state + 0 = 1
@@ -11,20 +12,16 @@ WITH gone AS (
     INSERT INTO {schema}.dead (id, queue, topic, priority, source, exclusive, due_at, planned_at,
         created_at, ended_at, attempt, crashes, snoozes, reason, key, dedupe, job, body, extra, error)
     SELECT id, queue, topic, priority, source, exclusive, due_at, planned_at,
-        created_at, $5, attempt, crashes, snoozes, ($3::int2[])[n], key, dedupe, job, body, extra,
-        coalesce(($4::text[])[n], error)
+        created_at, $13, attempt, crashes, snoozes, ($11::int2[])[n], key, dedupe, job, body, extra,
+        coalesce(($12::text[])[n], error)
     FROM gone
 ), told AS (
-    INSERT INTO {schema}.execution (id, message, process, due_at, started_at, ended_at, nominal, attempt,
+    INSERT INTO {schema}.history (id, message, process, due_at, started_at, ended_at, nominal, attempt,
         attempts_max, source, ending, topic, queue, key, job, note)
-    SELECT e.id, e.message, e.process, e.due_at, e.started_at, e.ended_at, e.nominal, e.attempt,
-        e.attempts_max, e.source, e.ending, e.topic, e.queue, e.key, e.job, e.note
-    FROM unnest($6::int8[], $7::uuid[], $8::uuid[], $9::uuid[], $10::timestamptz[], $11::timestamptz[],
-        $12::timestamptz[], $13::timestamptz[], $14::int4[], $15::int4[], $16::int2[], $17::int2[],
-        $18::text[], $19::text[], $20::text[], $21::text[], $22::text[])
-        AS e(n, id, message, process, due_at, started_at, ended_at, nominal, attempt,
-             attempts_max, source, ending, topic, queue, key, job, note)
-    WHERE e.n IN (SELECT n FROM gone)
-    {once}
+    SELECT e.execution, id, ($4::uuid[])[n], due_at, ($5::timestamptz[])[n], ($6::timestamptz[])[n],
+        ($7::timestamptz[])[n], attempt,
+        ($8::int4[])[n], source, ($9::int2[])[n], topic, queue, key, job, ($10::text[])[n]
+    FROM (SELECT {id} AS execution, gone.* FROM gone) AS e
+    WHERE e.execution IS NOT NULL
 )
 SELECT n::int8, job FROM gone

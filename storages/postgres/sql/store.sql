@@ -2,8 +2,8 @@
 -- careful way finds out then. Ids are made in the order of time, so one look at the range of the
 -- batch says that none of it is finished or dead. An id that is alive is refused by its index.
 WITH known AS MATERIALIZED (
-    (SELECT 1 FROM {schema}.finished f
-     WHERE f.id BETWEEN $15 AND $16 AND f.ended_at >= $17 LIMIT 1)
+    (SELECT 1 FROM {schema}.history f
+     WHERE f.message BETWEEN $15 AND $16 AND f.state IS NOT NULL AND f.ended_at >= $17 LIMIT 1)
     UNION ALL
     (SELECT 1 FROM {schema}.dead d WHERE d.id BETWEEN $15 AND $16 LIMIT 1)
     UNION ALL

@@ -125,10 +125,9 @@ impl<'a> Standings<'a> {
     }
 }
 
-/// Executions, one array for each column; the number says to which row of a batch each belongs.
+/// Executions, one array for each column.
 #[derive(Default)]
 pub(crate) struct Executions<'a> {
-    numbers: Vec<i64>,
     ids: Vec<Uuid>,
     messages: Vec<Option<Uuid>>,
     processes: Vec<Option<Uuid>>,
@@ -148,8 +147,7 @@ pub(crate) struct Executions<'a> {
 }
 
 impl<'a> Executions<'a> {
-    pub(crate) fn push(&mut self, number: usize, execution: &'a Execution) {
-        self.numbers.push(i64::try_from(number).unwrap_or(i64::MAX));
+    pub(crate) fn push(&mut self, execution: &'a Execution) {
         self.ids.push(execution.id.as_uuid());
         self.messages.push(execution.message.map(MessageId::as_uuid));
         self.processes.push(execution.process.map(ProcessId::as_uuid));
@@ -172,10 +170,9 @@ impl<'a> Executions<'a> {
         self.ids.is_empty()
     }
 
-    /// The seventeen parameters, in the order of the statements.
+    /// The sixteen parameters, in the order of the statement.
     pub(crate) fn params(&self) -> Vec<Param<'_>> {
         vec![
-            (&self.numbers, Type::INT8_ARRAY),
             (&self.ids, Type::UUID_ARRAY),
             (&self.messages, Type::UUID_ARRAY),
             (&self.processes, Type::UUID_ARRAY),

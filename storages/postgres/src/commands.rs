@@ -104,7 +104,7 @@ impl Inner {
         if !pending.is_empty() {
             let params: [Param<'_>; 2] =
                 [(&pending, Type::UUID_ARRAY), (&Micros(micros(now)), Type::TIMESTAMPTZ)];
-            held.query(&self.sql.cancel_pending, &params).await?;
+            held.execute(&self.sql.cancel_pending, &params).await?;
         }
         if running.is_empty() {
             return Ok(false);
@@ -160,7 +160,7 @@ impl Inner {
             }
         }
         let ids = vec![id.as_uuid()];
-        held.query(&self.sql.remove_ended, &[(&ids, Type::UUID_ARRAY)]).await?;
+        held.execute(&self.sql.remove_ended, &[(&ids, Type::UUID_ARRAY)]).await?;
         let queue = message.queue.clone();
         let fresh = MessageRecord { due_at, ..MessageRecord::new(Arc::new(message)) };
         self.put(held, &[&fresh], now).await?;
@@ -200,9 +200,12 @@ impl Inner {
         }
         let ids = vec![id.as_uuid()];
         held.execute(&self.sql.remove_alive, &[(&ids, Type::UUID_ARRAY)]).await?;
-        held.query(&self.sql.remove_ended, &[(&ids, Type::UUID_ARRAY)]).await?;
-        let history = format!("DELETE FROM {}.execution WHERE message = $1", self.schema.quoted);
-        held.tell(&history, &[(&id.as_uuid(), Type::UUID)]).await?;
+        held.execute(&self.sql.remove_ended, &[(&ids, Type::UUID_ARRAY)]).await?;
+        let attempts = format!(
+            "DELETE FROM {}.history WHERE message = $1 AND state IS NULL",
+            self.schema.quoted
+        );
+        held.tell(&attempts, &[(&id.as_uuid(), Type::UUID)]).await?;
         Ok(Commanded::Applied(1))
     }
 
@@ -212,7 +215,9 @@ impl Inner {
         for text in [
             format!("SELECT state FROM {schema}.message WHERE id = $1 FOR UPDATE"),
             format!("SELECT 3::int2 FROM {schema}.dead WHERE id = $1 FOR UPDATE"),
-            format!("SELECT state FROM {schema}.finished WHERE id = $1 FOR UPDATE"),
+            format!(
+                "SELECT state FROM {schema}.history WHERE message = $1 AND state IS NOT NULL FOR UPDATE"
+            ),
             // Sent again between the looks.
             format!("SELECT state FROM {schema}.message WHERE id = $1 FOR UPDATE"),
         ] {
@@ -238,7 +243,7 @@ impl Inner {
             }
             if state.is_some() {
                 let ids = vec![id.as_uuid()];
-                held.query(&self.sql.remove_ended, &[(&ids, Type::UUID_ARRAY)]).await?;
+                held.execute(&self.sql.remove_ended, &[(&ids, Type::UUID_ARRAY)]).await?;
             }
             let kept = MessageRecord {
                 state: State::Dead,

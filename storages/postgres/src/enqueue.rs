@@ -199,7 +199,7 @@ impl Inner {
         }
         if !judged.returned.is_empty() {
             let ids = uuids(&judged.returned);
-            held.query(&self.sql.remove_ended, &[(&ids, Type::UUID_ARRAY)]).await?;
+            held.execute(&self.sql.remove_ended, &[(&ids, Type::UUID_ARRAY)]).await?;
         }
         Ok(())
     }

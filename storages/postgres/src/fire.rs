@@ -121,8 +121,8 @@ impl Inner {
             self.store(held, &entries, tries).await?;
         }
         let mut executions = Executions::default();
-        for (number, skipped) in applied.iter().flat_map(|firing| &firing.skipped).enumerate() {
-            executions.push(number, skipped);
+        for skipped in applied.iter().flat_map(|firing| &firing.skipped) {
+            executions.push(skipped);
         }
         if !executions.is_empty() {
             held.execute(&self.sql.append, &executions.params()).await?;

@@ -24,9 +24,13 @@ use crate::jobs::phase_code;
 use crate::session::Session;
 use crate::value::{Micros, Param};
 
-/// What all three tables of messages have.
-const SENT: &str = "id, queue, topic, priority, source, exclusive, due_at, planned_at, created_at, \
+/// What all three tables have of a message, apart from its id.
+const SENT: &str = "queue, topic, priority, source, exclusive, due_at, planned_at, created_at, \
     key, dedupe, body, extra, attempt, crashes, snoozes, error";
+
+/// What the history has of an attempt.
+const EXECUTION: &str = "id, message, process, due_at, started_at, ended_at, nominal, attempt, \
+    attempts_max, source, ending, topic, queue, key, job, note";
 
 /// Conditions with their values.
 #[derive(Default)]
@@ -73,7 +77,7 @@ impl Inner {
         wanted.text("key", filter.key.as_ref().map(Key::as_str));
         wanted.text("job", filter.job.as_ref().map(JobName::as_str));
         if let Some(after) = page.after {
-            wanted.add("id < ?", after.as_uuid(), Type::UUID);
+            wanted.add("{id} < ?", after.as_uuid(), Type::UUID);
         }
         let Some(text) = self.union(&filter.states, &wanted.clause(), Some(limit + 1)) else {
             return Ok(Paged { rows: Vec::new(), next: None });
@@ -86,7 +90,7 @@ impl Inner {
     }
 
     pub(crate) async fn message(&self, id: MessageId) -> Result<Option<MessageRecord>> {
-        let text = self.union(&[], "id = $1", None).unwrap_or_default();
+        let text = self.union(&[], "{id} = $1", None).unwrap_or_default();
         let mut rows = attempt!(self, |held| async {
             let rows = held.ask(&text, &[(&id.as_uuid(), Type::UUID)]).await?;
             rows.iter().map(record).collect::<Result<Vec<_>, _>>()
@@ -94,7 +98,8 @@ impl Inner {
         Ok(rows.pop())
     }
 
-    /// The tables that can hold these states, newest id first; nothing when none can.
+    /// The tables that can hold these states, newest id first; nothing when none can. In the clause,
+    /// `{id}` stands for the id of the message.
     fn union(&self, states: &[State], clause: &str, limit: Option<usize>) -> Option<String> {
         let schema = &self.schema.quoted;
         let has = |of: &[State]| states.is_empty() || of.iter().any(|state| states.contains(state));
@@ -105,26 +110,28 @@ impl Inner {
             format!(" AND state IN ({})", codes.join(", "))
         };
         let order = limit.map_or(String::new(), |limit| format!(" ORDER BY id DESC LIMIT {limit}"));
+        let here = clause.replace("{id}", "id");
         let mut parts = Vec::new();
         if has(&[State::Pending, State::Running]) {
             parts.push(format!(
-                "(SELECT {SENT}, state, owner, token, lease_until, cancel_requested, \
+                "(SELECT id, {SENT}, state, owner, token, lease_until, cancel_requested, \
                  NULL::int2 AS reason, NULL::timestamptz AS ended_at \
-                 FROM {schema}.message WHERE {clause}{only}{order})"
+                 FROM {schema}.message WHERE {here}{only}{order})"
             ));
         }
         let lease = "NULL::uuid AS owner, NULL::int8 AS token, NULL::timestamptz AS lease_until, \
                      false AS cancel_requested";
         if has(&[State::Done, State::Cancelled]) {
             parts.push(format!(
-                "(SELECT {SENT}, state, {lease}, NULL::int2 AS reason, ended_at \
-                 FROM {schema}.finished WHERE {clause}{only}{order})"
+                "(SELECT message AS id, {SENT}, state, {lease}, NULL::int2 AS reason, ended_at \
+                 FROM {schema}.history WHERE state IS NOT NULL AND {}{only}{order})",
+                clause.replace("{id}", "message")
             ));
         }
         if has(&[State::Dead]) {
             parts.push(format!(
-                "(SELECT {SENT}, 3::int2 AS state, {lease}, reason, ended_at \
-                 FROM {schema}.dead WHERE {clause}{order})"
+                "(SELECT id, {SENT}, 3::int2 AS state, {lease}, reason, ended_at \
+                 FROM {schema}.dead WHERE {here}{order})"
             ));
         }
         (!parts.is_empty())
@@ -149,12 +156,22 @@ impl Inner {
         if let Some(after) = page.after {
             wanted.add("id < ?", after.as_uuid(), Type::UUID);
         }
-        let text = format!(
-            "SELECT * FROM {}.execution WHERE {} ORDER BY id DESC LIMIT {}",
-            self.schema.quoted,
-            wanted.clause(),
-            limit + 1
-        );
+        let (schema, clause) = (&self.schema.quoted, wanted.clause());
+        let order = format!("ORDER BY id DESC LIMIT {}", limit + 1);
+        let part = |of: &str| {
+            format!(
+                "(SELECT {EXECUTION} FROM {schema}.history WHERE id IS NOT NULL AND {clause}{of} {order})"
+            )
+        };
+        // The attempts of a message are in two indexes, by whether it ended with them.
+        let text = match filter.message {
+            None => part(""),
+            Some(_) => format!(
+                "{} UNION ALL {} {order}",
+                part(" AND state IS NULL"),
+                part(" AND state IS NOT NULL")
+            ),
+        };
         let rows = attempt!(self, |held| async {
             let rows = held.ask(&text, &wanted.params()).await?;
             rows.iter().map(execution).collect::<Result<Vec<_>, _>>()
@@ -201,8 +218,8 @@ impl Inner {
         let schema = &self.schema.quoted;
         let text = format!(
             "SELECT queue, state, count(*), min(due_at) FROM {schema}.message GROUP BY queue, state \
-             UNION ALL SELECT queue, state, count(*), NULL FROM {schema}.finished \
-             GROUP BY queue, state \
+             UNION ALL SELECT queue, state, count(*), NULL FROM {schema}.history \
+             WHERE state IS NOT NULL GROUP BY queue, state \
              UNION ALL SELECT queue, 3::int2, count(*), NULL FROM {schema}.dead GROUP BY queue"
         );
         let mut counts = Counts::default();
@@ -242,7 +259,8 @@ impl Inner {
         let start = micros_up(since);
         let text = format!(
             "SELECT ((extract(epoch FROM ended_at) * 1000000)::int8 - $2) / $3 AS bucket, \
-             ending, count(*) FROM {}.execution WHERE ended_at >= $1 GROUP BY 1, 2 ORDER BY 1",
+             ending, count(*) FROM {}.history WHERE ended_at >= $1 AND id IS NOT NULL \
+             GROUP BY 1, 2 ORDER BY 1",
             self.schema.quoted
         );
         let (first, number) = (Micros(start), start);

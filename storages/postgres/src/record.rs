@@ -17,8 +17,8 @@ impl Inner {
             held.begin().await?;
             for some in records.chunks(CHUNK) {
                 let mut executions = Executions::default();
-                for (number, record) in some.iter().enumerate() {
-                    executions.push(number, &record.execution);
+                for record in some {
+                    executions.push(&record.execution);
                 }
                 held.execute(&self.sql.append, &executions.params()).await?;
             }

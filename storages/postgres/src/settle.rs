@@ -20,7 +20,7 @@ use crate::enqueue::CHUNK;
 use crate::failure::Failure;
 use crate::inner::{Inner, attempt};
 use crate::session::Session;
-use crate::settlements::{Fence, Kind, Placed, executions_of, is_one_kind, rounds};
+use crate::settlements::{Attempts, Kind, Placed, is_one_kind, rounds};
 use crate::statements::Statements;
 use crate::value::{Micros, Param};
 
@@ -56,7 +56,7 @@ impl Inner {
             let sql = if tries == 0 { &self.sql } else { &self.careful };
             for round in &rounds {
                 let settled = self.settle_round((held, sql), round, now, &mut progress).await;
-                // An execution is there already, which is no reason to refuse.
+                // The attempt is in the history already, which is no reason to refuse.
                 settled.map_err(|failure| {
                     if tries == 0 && failure.is_duplicate() { Failure::Raced } else { failure }
                 })?;
@@ -145,7 +145,7 @@ async fn settle_finished(
     now: Timestamp,
     progress: &mut Progress,
 ) -> Result<(), Failure> {
-    let fence = Fence::of(batch);
+    let attempts = Attempts::of(batch);
     let states: Vec<i16> = batch
         .iter()
         .map(|(_, one)| match one.verdict {
@@ -154,11 +154,9 @@ async fn settle_finished(
         })
         .collect();
     let now = Micros(micros(now));
-    let executions = executions_of(batch);
-    let mut params = fence.params();
+    let mut params = attempts.params();
     params.push((&states, Type::INT2_ARRAY));
     params.push((&now, Type::TIMESTAMPTZ));
-    params.extend(executions.params());
     for row in held.query(&sql.settle_finished, &params).await? {
         progress.applied(batch, &row)?;
     }
@@ -171,7 +169,7 @@ async fn settle_dead(
     now: Timestamp,
     progress: &mut Progress,
 ) -> Result<(), Failure> {
-    let fence = Fence::of(batch);
+    let attempts = Attempts::of(batch);
     let (mut reasons, mut errors) = (Vec::new(), Vec::new());
     for (_, one) in batch {
         if let Verdict::Dead { reason, error } = &one.verdict {
@@ -180,12 +178,10 @@ async fn settle_dead(
         }
     }
     let now = Micros(micros(now));
-    let executions = executions_of(batch);
-    let mut params = fence.params();
+    let mut params = attempts.params();
     params.push((&reasons, Type::INT2_ARRAY));
     params.push((&errors, Type::TEXT_ARRAY));
     params.push((&now, Type::TIMESTAMPTZ));
-    params.extend(executions.params());
     for row in held.query(&sql.settle_dead, &params).await? {
         progress.applied(batch, &row)?;
     }
@@ -197,7 +193,7 @@ async fn settle_again(
     batch: &[Placed<'_>],
     progress: &mut Progress,
 ) -> Result<(), Failure> {
-    let fence = Fence::of(batch);
+    let ended = Attempts::of(batch);
     let mut due = Vec::new();
     let (mut attempts, mut all_crashes, mut all_snoozes) = (Vec::new(), Vec::new(), Vec::new());
     let mut errors = Vec::new();
@@ -210,14 +206,12 @@ async fn settle_again(
             errors.push(error.as_deref().map(without_nul));
         }
     }
-    let executions = executions_of(batch);
-    let mut params = fence.params();
+    let mut params = ended.params();
     params.push((&due, Type::TIMESTAMPTZ_ARRAY));
     params.push((&attempts, Type::INT4_ARRAY));
     params.push((&all_crashes, Type::INT4_ARRAY));
     params.push((&all_snoozes, Type::INT4_ARRAY));
     params.push((&errors, Type::TEXT_ARRAY));
-    params.extend(executions.params());
     for row in held.query(&sql.settle_again, &params).await? {
         let index = Progress::index(&row, batch.len())?;
         if row.cell::<bool>(3)? {

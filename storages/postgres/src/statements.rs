@@ -16,12 +16,12 @@ macro_rules! statements {
         }
 
         impl Statements {
-            /// `once` is what an execution that may be there already needs, and costs.
-            fn made(schema: &str, once: &str) -> Self {
+            /// `id` is how the id of an attempt is found by its place in a batch.
+            fn made(schema: &str, id: &str) -> Self {
                 let mut numbers = 0..;
                 let mut next = |text: &str| Sql {
                     number: numbers.next().unwrap_or_default(),
-                    text: text.replace("{schema}", schema).replace("{once}", once),
+                    text: text.replace("{id}", id).replace("{schema}", schema),
                 };
                 let mut made = Self {
                     $($name: next(include_str!(concat!("../sql/", stringify!($name), ".sql"))),)*
@@ -35,12 +35,12 @@ macro_rules! statements {
 
 impl Statements {
     pub(crate) fn new(schema: &str) -> Self {
-        Self::made(schema, "")
+        Self::made(schema, ID)
     }
 
-    /// The same for executions that may be there already.
+    /// The same for attempts that may be in the history already; what ends with them is not.
     pub(crate) fn careful(schema: &str) -> Self {
-        let mut careful = Self::made(schema, "ON CONFLICT DO NOTHING");
+        let mut careful = Self::made(schema, ID_ONCE);
         for sql in
             [&mut careful.settle_again, &mut careful.settle_dead, &mut careful.settle_finished]
         {
@@ -49,6 +49,10 @@ impl Statements {
         careful
     }
 }
+
+const ID: &str = "($3::uuid[])[n]";
+const ID_ONCE: &str = "(SELECT ($3::uuid[])[n] WHERE NOT EXISTS (SELECT 1 FROM {schema}.history h \
+    WHERE h.id = ($3::uuid[])[n] AND h.ended_at = ($6::timestamptz[])[n]))";
 
 /// Where the careful statements begin in the cache of a connection.
 const CAREFUL: usize = 100;
@@ -73,8 +77,7 @@ statements! {
     known_exactly
     next_due
     prune_dead
-    prune_executions
-    prune_finished
+    prune_history
     prune_processes
     reclaim
     remove_alive

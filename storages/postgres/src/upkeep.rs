@@ -7,11 +7,10 @@ use punctual::storage::{Line, Prune, Pruned};
 use punctual_rows::instant::{instant, micros, micros_up};
 use tokio_postgres::types::Type;
 
-use crate::days::is_short;
+use crate::days::{REST, counted, is_short};
 use crate::failure::Failure;
 use crate::inner::{Inner, attempt};
 use crate::session::Session;
-use crate::statements::Sql;
 use crate::value::{Micros, Param};
 
 impl Inner {
@@ -36,34 +35,47 @@ impl Inner {
         attempt!(self, |held| async {
             self.make_days(held).await?;
             let limit = prune.limit as u64;
-            let mut messages =
-                self.prune_table(held, ("finished", &self.sql.prune_finished), prune, now).await?;
-            if prune.dead && messages < limit {
-                let left = limit - messages;
-                messages += removed(held, &self.sql.prune_dead, before, left).await?;
+            let mut pruned = self.prune_history(held, prune, now).await?;
+            if prune.dead && pruned.messages < limit {
+                let left = limit - pruned.messages;
+                let letters = removed(held, &self.sql.prune_dead.text, before, left).await?;
+                pruned.messages += letters.messages;
             }
-            let history = ("execution", &self.sql.prune_executions);
-            let executions = self.prune_table(held, history, prune, now).await?;
             held.execute(&self.sql.prune_processes, &[(&before, Type::TIMESTAMPTZ)]).await?;
-            Ok(Pruned { messages, executions })
+            Ok(pruned)
         })
     }
 
-    /// Whole days first, which cost nothing, then at most the limit row by row.
-    async fn prune_table(
+    /// Whole days first, which cost nothing, then at most the limit of each kind row by row.
+    async fn prune_history(
         &self,
         held: &mut Session<'_>,
-        (table, rest): (&str, &Sql),
         prune: Prune,
         now: Timestamp,
-    ) -> Result<u64, Failure> {
-        let dropped = self.drop_days(held, table, prune.before).await?;
-        let limit = prune.limit as u64;
-        let mut gone = removed(held, rest, Micros(micros(prune.before)), limit).await?;
+    ) -> Result<Pruned, Failure> {
+        let mut pruned = self.drop_days(held, prune.before).await?;
+        let mut tables = vec![(REST.to_owned(), "ORDER BY ended_at")];
         if is_short(prune.before, now) {
-            gone += self.trim_day(held, table, prune.before, limit - gone).await?;
+            tables.extend(self.day_of(held, prune.before).await?.map(|day| (day, "")));
         }
-        Ok(dropped + gone)
+        let before = Micros(micros(prune.before));
+        let mut left = prune.limit as u64;
+        for (table, order) in tables {
+            let text = &self.sql.prune_history.text;
+            let text = text.replace("{table}", &table).replace("{order}", order);
+            // A row that is of one kind only leaves room for one of the other, so what is left shrinks
+            // by half at least.
+            while left > 0 {
+                let gone = removed(held, &text, before, left).await?;
+                if gone == Pruned::default() {
+                    break;
+                }
+                left -= gone.messages.max(gone.executions).min(left);
+                pruned.messages += gone.messages;
+                pruned.executions += gone.executions;
+            }
+        }
+        Ok(pruned)
     }
 
     pub(crate) async fn next_due(&self, line: &Line) -> Result<Option<Timestamp>> {
@@ -115,16 +127,14 @@ impl Inner {
     }
 }
 
-/// Runs a statement that deletes at most a number and answers how many went.
+/// Runs a statement that deletes at most a number of rows and answers how many of each kind went.
 async fn removed(
     held: &Session<'_>,
-    sql: &Sql,
+    text: &str,
     before: Micros,
     limit: u64,
-) -> Result<u64, Failure> {
+) -> Result<Pruned, Failure> {
     let limit = i64::try_from(limit).unwrap_or(i64::MAX);
     let params: [Param<'_>; 2] = [(&before, Type::TIMESTAMPTZ), (&limit, Type::INT8)];
-    let rows = held.query(sql, &params).await?;
-    let count: i64 = rows.first().map_or(Ok(0), |row| row.try_get(0))?;
-    Ok(u64::try_from(count).unwrap_or_default())
+    counted(&held.ask(text, &params).await?)
 }

@@ -1,4 +1,4 @@
--- Messages by temperature: what is alive, what was given up, what is finished. Instants are microseconds
+-- Messages by temperature: what is alive, what was given up, what is history. Instants are microseconds
 -- since 1970; the numbers of states, sources, reasons and endings are those of the crate punctual-rows.
 
 -- Pending (0) and running (1) messages only, so that the hot table stays as small as the work to do. The
@@ -63,38 +63,22 @@ CREATE TABLE punctual_dead (
 
 CREATE INDEX punctual_dead_ended ON punctual_dead (ended_at, id);
 
--- Done (2) and cancelled (4), kept until pruned.
-CREATE TABLE punctual_finished (
-  id BLOB NOT NULL PRIMARY KEY,
-  queue TEXT NOT NULL,
-  topic TEXT NOT NULL,
-  priority INTEGER NOT NULL,
-  due_at INTEGER NOT NULL,
-  planned_at INTEGER NOT NULL,
-  created_at INTEGER NOT NULL,
-  source INTEGER NOT NULL,
-  key TEXT,
-  dedupe TEXT,
-  exclusive INTEGER NOT NULL,
-  job TEXT,
-  attempt INTEGER NOT NULL,
-  crashes INTEGER NOT NULL,
-  snoozes INTEGER NOT NULL,
-  state INTEGER NOT NULL,
-  ended_at INTEGER NOT NULL,
-  error TEXT,
-  extra TEXT,
-  body BLOB NOT NULL
-) STRICT, WITHOUT ROWID;
-
-CREATE INDEX punctual_finished_ended ON punctual_finished (ended_at, id);
-
--- The history: one row for each attempt that ended and each occurrence that was skipped.
-CREATE TABLE punctual_execution (
+-- The history, kept until pruned: one row for each attempt that ended (it has an ending) and each occurrence
+-- that was skipped. The attempt that finished its message, done (2) or cancelled (4), also holds what is left of
+-- that (it has a state); a message that was finished without an attempt has a row for itself.
+--
+-- Rows lie by id, and ids begin with the millisecond of their making, so they lie nearly in the order in which
+-- they ended. Where that is more than a second off, strayed_at says when it was.
+CREATE TABLE punctual_history (
   id BLOB NOT NULL PRIMARY KEY,
   message BLOB,
-  topic TEXT NOT NULL,
+  state INTEGER,
+  ending INTEGER,
+  ended_at INTEGER,
+  finished_at INTEGER,
+  strayed_at INTEGER,
   queue TEXT NOT NULL,
+  topic TEXT NOT NULL,
   key TEXT,
   job TEXT,
   nominal INTEGER,
@@ -103,16 +87,24 @@ CREATE TABLE punctual_execution (
   attempts_max INTEGER,
   process BLOB,
   due_at INTEGER NOT NULL,
-  started_at INTEGER NOT NULL,
-  ended_at INTEGER NOT NULL,
-  ending INTEGER NOT NULL,
-  note TEXT
+  started_at INTEGER,
+  note TEXT,
+  priority INTEGER,
+  planned_at INTEGER,
+  created_at INTEGER,
+  dedupe TEXT,
+  exclusive INTEGER,
+  crashes INTEGER,
+  snoozes INTEGER,
+  error TEXT,
+  extra TEXT,
+  body BLOB
 ) STRICT, WITHOUT ROWID;
 
-CREATE INDEX punctual_execution_ended ON punctual_execution (ended_at, ending);
-CREATE INDEX punctual_execution_message ON punctual_execution (message) WHERE message IS NOT NULL;
-CREATE INDEX punctual_execution_job ON punctual_execution (job, id) WHERE job IS NOT NULL;
-CREATE INDEX punctual_execution_nominal ON punctual_execution (nominal DESC) WHERE nominal IS NOT NULL;
+CREATE INDEX punctual_history_message ON punctual_history (message, state);
+CREATE INDEX punctual_history_strayed ON punctual_history (strayed_at) WHERE strayed_at IS NOT NULL;
+CREATE INDEX punctual_history_job ON punctual_history (job, id) WHERE job IS NOT NULL;
+CREATE INDEX punctual_history_nominal ON punctual_history (nominal DESC) WHERE nominal IS NOT NULL;
 
 -- Jobs: the record as JSON, beside it what statements ask for. due_at is when the scheduler has to look.
 CREATE TABLE punctual_job (

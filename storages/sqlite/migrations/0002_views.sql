@@ -17,8 +17,8 @@ SELECT
   END AS status,
   strftime('%Y-%m-%dT%H:%M:%fZ', j.due_at / 1000000.0, 'unixepoch') AS next_run,
   json_extract(j.record, '$.last_nominal') AS last_run,
-  (SELECT (e.ended_at - e.started_at) / 1000 FROM punctual_execution e WHERE e.job = j.name
-   ORDER BY e.id DESC LIMIT 1) AS last_duration_ms,
+  (SELECT (e.ended_at - e.started_at) / 1000 FROM punctual_history e WHERE e.job = j.name
+   AND e.ending IS NOT NULL ORDER BY e.id DESC LIMIT 1) AS last_duration_ms,
   max(coalesce(json_extract(j.record, '$.job.terms.retry.attempts_max'), 0) - 1, 0) AS retry_count,
   json_extract(j.record, '$.job.terms.retry.backoff.intervals') AS retry_intervals,
   json_extract(j.record, '$.job.overlap') <> 'allow' AS skip_if_running,
@@ -63,7 +63,7 @@ SELECT
   (ended_at - started_at) / 1000 AS duration_ms,
   attempt AS retry_attempt,
   note AS error
-FROM punctual_execution;
+FROM punctual_history WHERE ending IS NOT NULL;
 
 CREATE VIEW punctual_messages AS
 SELECT
@@ -81,6 +81,6 @@ FROM (
   SELECT id, queue, topic, key, job, priority, 3, due_at, created_at, ended_at, attempt, NULL, error, body
     FROM punctual_dead
   UNION ALL
-  SELECT id, queue, topic, key, job, priority, state, due_at, created_at, ended_at, attempt, NULL, error, body
-    FROM punctual_finished
+  SELECT message, queue, topic, key, job, priority, state, due_at, created_at, finished_at, attempt, NULL, error,
+    body FROM punctual_history WHERE state >= 0
 );

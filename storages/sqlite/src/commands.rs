@@ -11,7 +11,7 @@ use rusqlite::{Connection, OptionalExtension as _, params};
 use crate::effects::Effects;
 use crate::fault::Tried;
 use crate::row::Table;
-use crate::work::{cancel_pending, twin};
+use crate::work::{cancel_pending, remove_finished, twin};
 
 /// Does what is asked, or says which state does not allow it.
 pub(crate) fn command(
@@ -39,7 +39,7 @@ pub(crate) fn command(
 pub(crate) fn state_of(transaction: &Connection, id: MessageId) -> Tried<Option<State>> {
     let sql = "SELECT state FROM punctual_message WHERE id = ?1 \
                UNION ALL SELECT 3 FROM punctual_dead WHERE id = ?1 \
-               UNION ALL SELECT state FROM punctual_finished WHERE id = ?1 LIMIT 1";
+               UNION ALL SELECT state FROM punctual_history WHERE message = ?1 AND state >= 0 LIMIT 1";
     let mut statement = transaction.prepare_cached(sql)?;
     let code: Option<i16> =
         statement.query_row([id.as_uuid().as_bytes()], |row| row.get(0)).optional()?;
@@ -78,28 +78,34 @@ fn redrive(
     if state.after(StateChange::Redrive).is_none() {
         return Ok(Commanded::Refused(state));
     }
-    let table = if state == State::Dead { Table::Dead } else { Table::Finished }.name();
-    let uuid = id.as_uuid();
-    let sql = format!("SELECT dedupe FROM {table} WHERE id = ?1");
-    let dedupe: Option<String> =
-        transaction.prepare_cached(&sql)?.query_row([uuid.as_bytes()], |row| row.get(0))?;
+    let table = if state == State::Dead { Table::Dead } else { Table::Finished };
+    let (uuid, row) = (id.as_uuid(), table.row());
+    let sql = format!("SELECT queue, dedupe FROM {row}");
+    let (queue, dedupe): (String, Option<String>) = transaction
+        .prepare_cached(&sql)?
+        .query_row([uuid.as_bytes()], |row| Ok((row.get(0)?, row.get(1)?)))?;
     if twin(transaction, dedupe.as_deref().map(Key::written).as_ref())?.is_some() {
         return Ok(Commanded::Refused(state));
     }
     let sql = format!(
         "INSERT INTO punctual_message (id, queue, topic, priority, due_at, planned_at, created_at, \
          source, key, dedupe, exclusive, job, extra, body) \
-         SELECT id, queue, topic, priority, ?2, planned_at, created_at, ?3, key, dedupe, exclusive, \
-         job, extra, body FROM {table} WHERE id = ?1"
+         SELECT ?1, queue, topic, priority, ?2, planned_at, created_at, ?3, key, dedupe, exclusive, \
+         job, extra, body FROM {row}"
     );
     let due_at = micros_up(due_at);
-    let row = params![uuid.as_bytes(), due_at, Source::Redriven.code()];
-    transaction.prepare_cached(&sql)?.execute(row)?;
-    let sql = format!("DELETE FROM {table} WHERE id = ?1");
-    transaction.prepare_cached(&sql)?.execute([uuid.as_bytes()])?;
-    let queue = queue_of(transaction, id)?;
+    let values = params![uuid.as_bytes(), due_at, Source::Redriven.code()];
+    transaction.prepare_cached(&sql)?.execute(values)?;
+    let queue = Queue::from(queue);
+    if table == Table::Dead {
+        let sql = format!("DELETE FROM {row}");
+        transaction.prepare_cached(&sql)?.execute([uuid.as_bytes()])?;
+        effects.moved(&queue, 1, Some(state), None);
+    } else {
+        remove_finished(transaction, id, effects)?;
+    }
     effects.is_due(&queue, due_at);
-    effects.moved(&queue, 1, Some(state), Some(State::Pending));
+    effects.moved(&queue, 1, None, Some(State::Pending));
     Ok(Commanded::Applied(1))
 }
 
@@ -134,7 +140,7 @@ fn delete(transaction: &Connection, id: MessageId, effects: &mut Effects) -> Tri
         State::Done | State::Cancelled => Table::Finished,
     };
     let uuid = id.as_uuid();
-    let sql = format!("DELETE FROM {} WHERE id = ?1 RETURNING queue", table.name());
+    let sql = format!("DELETE FROM {} RETURNING queue", table.row());
     let mut statement = transaction.prepare_cached(&sql)?;
     let queue: String = statement.query_row([uuid.as_bytes()], |row| row.get(0))?;
     let queue = Queue::from(queue);
@@ -142,7 +148,7 @@ fn delete(transaction: &Connection, id: MessageId, effects: &mut Effects) -> Tri
         effects.was_taken(&queue);
     }
     effects.moved(&queue, 1, Some(state), None);
-    let sql = "DELETE FROM punctual_execution WHERE message = ?1";
+    let sql = "DELETE FROM punctual_history WHERE message = ?1";
     transaction.prepare_cached(sql)?.execute([uuid.as_bytes()])?;
     Ok(Commanded::Applied(1))
 }

@@ -64,16 +64,15 @@ fn what_is_asked_again_and_again_is_found_by_an_index_and_not_sorted() {
         jobs::DUE.to_owned(),
         upkeep::LAPSED.to_owned(),
         upkeep::NEXT_OWNER.to_owned(),
-        "SELECT id FROM punctual_finished WHERE ended_at < ?1 ORDER BY ended_at, id LIMIT ?2"
-            .to_owned(),
+        upkeep::OLD.to_owned(),
+        upkeep::OLD_STRAYED.to_owned(),
         "SELECT id FROM punctual_dead WHERE ended_at < ?1 ORDER BY ended_at, id LIMIT ?2"
-            .to_owned(),
-        "SELECT id FROM punctual_execution WHERE ended_at < ?1 ORDER BY ended_at LIMIT ?2"
             .to_owned(),
         "SELECT id FROM punctual_message WHERE dedupe = ?1".to_owned(),
         "SELECT id FROM punctual_message WHERE topic = ?1 AND key = ?2 AND state = 0".to_owned(),
         "SELECT id FROM punctual_message WHERE job = ?1 AND state = 0".to_owned(),
-        "DELETE FROM punctual_execution WHERE message = ?1".to_owned(),
+        "DELETE FROM punctual_history WHERE message = ?1".to_owned(),
+        "SELECT body FROM punctual_history WHERE message = ?1 AND state >= 0".to_owned(),
     ];
     for sql in statements {
         let plan = plan(&connection, &sql);

@@ -20,7 +20,13 @@ use rusqlite::{Connection, params, params_from_iter};
 use crate::due::oldest;
 use crate::fault::Tried;
 use crate::jobs::phase;
-use crate::row::{EXECUTION_COLUMNS, Table, execution_of, record_of};
+use crate::row::{EXECUTION_COLUMNS, NEAR, Table, execution_of, first_id, record_of};
+
+/// How many executions ended in each way in each bucket: those that lie by their time, and the strays.
+pub(crate) const THROUGHPUT: &str = "SELECT (ended_at - ?1) / ?2 AS bucket, ending, count(*) FROM \
+     (SELECT ended_at, ending FROM punctual_history WHERE id >= ?3 AND strayed_at IS NULL \
+     UNION ALL SELECT ended_at, ending FROM punctual_history WHERE strayed_at >= ?1) \
+     WHERE ended_at >= ?1 AND ending IS NOT NULL GROUP BY bucket, ending ORDER BY bucket, ending";
 
 /// Conditions and the values they compare with.
 #[derive(Default)]
@@ -34,29 +40,27 @@ impl Conditions {
     fn only(&mut self, comparison: &str, value: Option<impl Into<Value>>) {
         if let Some(value) = value {
             self.values.push(value.into());
-            let and = if self.sql.is_empty() { " WHERE " } else { " AND " };
-            let _ = write!(self.sql, "{and}{comparison} ?{}", self.values.len());
+            let _ = write!(self.sql, " AND {comparison} ?{}", self.values.len());
         }
     }
 
     /// Newest id first, at most so many.
-    fn newest(&mut self, limit: usize) {
+    fn newest(&mut self, id: &str, limit: usize) {
         self.values.push(Value::Integer(i64::try_from(limit).unwrap_or(i64::MAX)));
-        let _ = write!(self.sql, " ORDER BY id DESC LIMIT ?{}", self.values.len());
+        let _ = write!(self.sql, " ORDER BY {id} DESC LIMIT ?{}", self.values.len());
     }
 
     /// Only rows whose column is one of these numbers.
     fn one_of(&mut self, column: &str, codes: &[i16]) {
         let codes: Vec<String> = codes.iter().map(ToString::to_string).collect();
-        let and = if self.sql.is_empty() { " WHERE " } else { " AND " };
-        let _ = write!(self.sql, "{and}{column} IN ({})", codes.join(", "));
+        let _ = write!(self.sql, " AND {column} IN ({})", codes.join(", "));
     }
 }
 
 /// One message, wherever it is.
 pub(crate) fn message(connection: &Connection, id: MessageId) -> Tried<Option<MessageRecord>> {
-    let [alive, dead, finished] = Table::ALL
-        .map(|table| format!("SELECT {} FROM {} WHERE id = ?1", table.columns(), table.name()));
+    let [alive, dead, finished] =
+        Table::ALL.map(|table| format!("SELECT {} FROM {}", table.columns(), table.row()));
     let sql = format!("{alive} UNION ALL {dead} UNION ALL {finished} LIMIT 1");
     let mut statement = connection.prepare_cached(&sql)?;
     let mut rows = statement.query([id.as_uuid().as_bytes()])?;
@@ -76,12 +80,12 @@ pub(crate) fn messages(
         if wanted.is_empty() {
             continue;
         }
-        let mut conditions = conditions_of(filter, page);
+        let mut conditions = conditions_of(filter, table.id(), page);
         if table != Table::Dead && !filter.states.is_empty() {
             conditions.one_of("state", &wanted);
         }
-        conditions.newest(limit + 1);
-        let sql = format!("SELECT {} FROM {}{}", table.columns(), table.name(), conditions.sql);
+        conditions.newest(table.id(), limit + 1);
+        let sql = format!("SELECT {} FROM {}{}", table.columns(), table.rows(), conditions.sql);
         let mut statement = connection.prepare_cached(&sql)?;
         let mut rows = statement.query(params_from_iter(conditions.values))?;
         while let Some(row) = rows.next()? {
@@ -92,10 +96,10 @@ pub(crate) fn messages(
     Ok(paged(found, limit, |record| record.message.id))
 }
 
-fn conditions_of(filter: &MessageFilter, page: Page<MessageId>) -> Conditions {
+fn conditions_of(filter: &MessageFilter, id: &str, page: Page<MessageId>) -> Conditions {
     let text = |text: &str| text.to_owned();
     let mut conditions = Conditions::default();
-    conditions.only("id <", page.after.map(|id| id.as_uuid().as_bytes().to_vec()));
+    conditions.only(&format!("{id} <"), page.after.map(|id| id.as_uuid().as_bytes().to_vec()));
     conditions.only("queue =", filter.queue.as_ref().map(Queue::as_str).map(text));
     conditions.only("topic =", filter.topic.as_ref().map(Topic::as_str).map(text));
     conditions.only("key =", filter.key.as_ref().map(Key::as_str).map(text));
@@ -136,8 +140,11 @@ pub(crate) fn executions(
         conditions.one_of("ending", &endings_named(&filter.endings));
     }
     let limit = page.bounded();
-    conditions.newest(limit + 1);
-    let sql = format!("SELECT {EXECUTION_COLUMNS} FROM punctual_execution{}", conditions.sql);
+    conditions.newest("id", limit + 1);
+    let sql = format!(
+        "SELECT {EXECUTION_COLUMNS} FROM punctual_history WHERE ending IS NOT NULL{}",
+        conditions.sql
+    );
     let mut statement = connection.prepare_cached(&sql)?;
     let mut rows = statement.query(params_from_iter(conditions.values))?;
     let mut found = Vec::new();
@@ -152,7 +159,8 @@ pub(crate) fn jobs(connection: &Connection, filter: &JobFilter) -> Tried<Vec<Job
     let mut conditions = Conditions::default();
     conditions.only("app =", filter.app.clone());
     conditions.only("phase =", filter.phase.map(|wanted| phase(wanted).to_owned()));
-    let sql = format!("SELECT name, record FROM punctual_job{} ORDER BY name", conditions.sql);
+    let sql =
+        format!("SELECT name, record FROM punctual_job WHERE true{} ORDER BY name", conditions.sql);
     let mut statement = connection.prepare_cached(&sql)?;
     let mut rows = statement.query(params_from_iter(conditions.values))?;
     let mut found = Vec::new();
@@ -204,10 +212,9 @@ pub(crate) fn throughput(
     }
     let length = i64::try_from(bucket.as_nanos().div_ceil(1_000)).unwrap_or(i64::MAX);
     let since = micros(since);
-    let sql = "SELECT (ended_at - ?1) / ?2 AS bucket, ending, count(*) FROM punctual_execution \
-               WHERE ended_at >= ?1 GROUP BY bucket, ending ORDER BY bucket, ending";
-    let mut statement = connection.prepare_cached(sql)?;
-    let mut rows = statement.query(params![since, length])?;
+    let mut statement = connection.prepare_cached(THROUGHPUT)?;
+    let first = first_id(since.saturating_sub(NEAR));
+    let mut rows = statement.query(params![since, length, first.as_bytes()])?;
     let mut buckets: Vec<Bucket> = Vec::new();
     while let Some(row) = rows.next()? {
         let number: i64 = row.get(0)?;

@@ -5,11 +5,11 @@ use punctual::model::{Lease, ProcessId, Queue, State};
 use punctual::storage::{Claimed, Prune, Pruned, Reclaim};
 use punctual_rows::code::Code as _;
 use punctual_rows::instant::{instant, micros, micros_up};
-use rusqlite::{Connection, OptionalExtension as _, params};
+use rusqlite::{Connection, OptionalExtension as _, ToSql, params};
 
 use crate::effects::Effects;
 use crate::fault::{Tried, passed_over};
-use crate::row::{MESSAGE_COLUMNS, Table, claimed_of};
+use crate::row::{MESSAGE_COLUMNS, first_id, reclaimed_of};
 use crate::work::next_tokens;
 
 const BEAT: &str = "INSERT INTO punctual_process (id, until) VALUES (?1, ?2) \
@@ -25,6 +25,13 @@ pub(crate) const NEXT_OWNER: &str = "SELECT owner, \
      EXISTS (SELECT 1 FROM punctual_process p WHERE p.id = m.owner AND p.until < ?2) \
      FROM punctual_message m INDEXED BY punctual_message_running \
      WHERE m.state = 1 AND m.owner > ?1 ORDER BY m.owner LIMIT 1";
+
+/// The rows of the history that ended before an instant: those that lie by their time, and the strays.
+pub(crate) const OLD: &str = "SELECT coalesce(finished_at, ended_at) AS last, id, queue, state, \
+     ending IS NOT NULL FROM punctual_history \
+     WHERE id < ?2 AND strayed_at IS NULL AND last < ?1 ORDER BY id LIMIT ?3";
+pub(crate) const OLD_STRAYED: &str = "SELECT strayed_at, id, queue, state, ending IS NOT NULL \
+     FROM punctual_history WHERE strayed_at < ?1 ORDER BY strayed_at, id LIMIT ?3";
 
 /// How many owners one reclaim looks at; those beyond are looked at by the next.
 const OWNERS_MAX: usize = 10_000;
@@ -70,7 +77,7 @@ pub(crate) fn reclaim(
         let mut statement = transaction.prepare_cached(&sql)?;
         let mut rows = statement.query([id])?;
         if let Some(row) = rows.next()? {
-            claimed.extend(passed_over(claimed_of(row, lease))?);
+            claimed.extend(passed_over(reclaimed_of(row, lease))?);
         }
     }
     Ok(claimed)
@@ -107,44 +114,94 @@ pub(crate) fn prune(
     effects: &mut Effects,
 ) -> Tried<Pruned> {
     let before = micros(prune.before);
-    let mut messages = delete(transaction, Table::Finished, (before, prune.limit), effects)?;
+    let mut pruned = prune_history(transaction, before, prune.limit, effects)?;
     if prune.dead {
-        let limit = prune.limit.saturating_sub(messages);
-        messages += delete(transaction, Table::Dead, (before, limit), effects)?;
+        let left = prune.limit.saturating_sub(usize::try_from(pruned.messages).unwrap_or(0));
+        pruned.messages += prune_dead(transaction, before, left, effects)?;
     }
-    let sql = "DELETE FROM punctual_execution WHERE id IN \
-               (SELECT id FROM punctual_execution WHERE ended_at < ?1 ORDER BY ended_at LIMIT ?2)";
-    let executions =
-        transaction.prepare_cached(sql)?.execute(params![before, rows(prune.limit)])?;
     // Processes that went silent and hold nothing: nobody will ask about them again.
     let sql = "DELETE FROM punctual_process WHERE until < ?1 AND NOT EXISTS (SELECT 1 \
                FROM punctual_message m WHERE m.state = 1 AND m.owner = punctual_process.id)";
     transaction.prepare_cached(sql)?.execute([before])?;
     transaction.prepare_cached("DELETE FROM punctual_count WHERE count = 0")?.execute([])?;
-    Ok(Pruned { messages: messages as u64, executions: executions as u64 })
+    Ok(pruned)
 }
 
-fn delete(
+/// A row of the history that is old enough.
+struct Old {
+    last: i64,
+    id: [u8; 16],
+    queue: Queue,
+    finished: Option<State>,
+    is_attempt: bool,
+}
+
+/// Until there are as many of one kind as there may be.
+fn prune_history(
     transaction: &Connection,
-    table: Table,
-    (before, limit): (i64, usize),
+    before: i64,
+    limit: usize,
     effects: &mut Effects,
-) -> Tried<usize> {
-    let (name, state) = match table {
-        Table::Finished => ("punctual_finished", "state"),
-        Table::Dead | Table::Message => ("punctual_dead", "3"),
-    };
-    let sql = format!(
-        "DELETE FROM {name} WHERE id IN \
-         (SELECT id FROM {name} WHERE ended_at < ?1 ORDER BY ended_at, id LIMIT ?2) \
-         RETURNING queue, {state}"
-    );
-    let mut statement = transaction.prepare_cached(&sql)?;
+) -> Tried<Pruned> {
+    let mut found = old(transaction, OLD_STRAYED, (before, before), limit)?;
+    let end = first_id(before.saturating_add(1_000));
+    found.extend(old(transaction, OLD, (before, end.as_bytes()), limit)?);
+    found.sort_unstable_by_key(|old| (old.last, old.id));
+    let limit = limit as u64;
+    let mut pruned = Pruned::default();
+    let mut remove = transaction.prepare_cached("DELETE FROM punctual_history WHERE id = ?1")?;
+    for old in found {
+        if pruned.messages.max(pruned.executions) == limit {
+            break;
+        }
+        remove.execute([old.id])?;
+        if old.is_attempt {
+            pruned.executions += 1;
+        }
+        if let Some(state) = old.finished {
+            pruned.messages += 1;
+            effects.moved(&old.queue, 1, Some(state), None);
+        }
+    }
+    Ok(pruned)
+}
+
+fn old(
+    transaction: &Connection,
+    sql: &str,
+    (before, end): (i64, impl ToSql),
+    limit: usize,
+) -> Tried<Vec<Old>> {
+    let mut statement = transaction.prepare_cached(sql)?;
+    let mut rows = statement.query(params![before, end, rows(limit)])?;
+    let mut found = Vec::new();
+    while let Some(row) = rows.next()? {
+        let state: Option<i16> = row.get(3)?;
+        found.push(Old {
+            last: row.get(0)?,
+            id: row.get(1)?,
+            queue: Queue::from(row.get::<_, String>(2)?),
+            finished: state.map(State::from_code).transpose()?,
+            is_attempt: row.get(4)?,
+        });
+    }
+    Ok(found)
+}
+
+fn prune_dead(
+    transaction: &Connection,
+    before: i64,
+    limit: usize,
+    effects: &mut Effects,
+) -> Tried<u64> {
+    let sql = "DELETE FROM punctual_dead WHERE id IN \
+               (SELECT id FROM punctual_dead WHERE ended_at < ?1 ORDER BY ended_at, id LIMIT ?2) \
+               RETURNING queue";
+    let mut statement = transaction.prepare_cached(sql)?;
     let mut deleted = statement.query(params![before, rows(limit)])?;
     let mut count = 0;
     while let Some(row) = deleted.next()? {
-        let queue = Queue::from(row.get_ref(0)?.as_str()?.to_owned());
-        effects.moved(&queue, 1, Some(State::from_code(row.get(1)?)?), None);
+        effects.moved(&Queue::from(row.get::<_, String>(0)?), 1, Some(State::Dead), None);
         count += 1;
     }
     Ok(count)

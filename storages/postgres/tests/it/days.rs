@@ -30,19 +30,19 @@ async fn finish(place: &Place, storage: &dyn Storage, number: usize) {
     assert_eq!(settle(storage, &claimed).await.len(), number);
 }
 
-fn name(table: &str, at: Timestamp) -> String {
-    format!("{table}_{}", at.strftime("%Y%m%d"))
+fn name(at: Timestamp) -> String {
+    format!("history_{}", at.strftime("%Y%m%d"))
 }
 
 async fn todays_history_lies_in_todays_tables() {
     let place = Place::new();
     let storage = place.open().await;
     finish(&place, &*storage, 7).await;
-    assert_eq!(count(&place, "finished_rest").await, 0);
-    assert_eq!(count(&place, &name("finished", SystemClock.now())).await, 7);
+    assert_eq!(count(&place, "history_rest").await, 0);
+    assert_eq!(count(&place, &name(SystemClock.now())).await, 7);
     for ahead in [1, 2] {
         let day = add(SystemClock.now(), DAY * ahead);
-        assert_eq!(count(&place, &name("execution", day)).await, 0);
+        assert_eq!(count(&place, &name(day)).await, 0);
     }
 }
 

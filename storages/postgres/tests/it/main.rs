@@ -9,6 +9,7 @@ mod claims;
 mod connecting;
 mod connections;
 mod days;
+mod history;
 mod migrations;
 mod outbox;
 mod place;
@@ -37,6 +38,7 @@ fn main() -> ExitCode {
         connecting::CASES,
         connections::CASES,
         days::CASES,
+        history::CASES,
         migrations::CASES,
         outbox::CASES,
         plans::CASES,

@@ -7,15 +7,16 @@ use crate::place::Place;
 
 crate::cases! {
     plans_made_on_empty_tables_find_messages_by_id,
+    what_has_ended_is_found_by_its_message,
     the_indexes_people_ask_for_are_there,
     releasing_and_pruning_are_single_statements_with_parameters,
 }
 
 /// The statements that look for the messages of a batch, and how many parameters each has.
 const BY_ID: [(&str, &str, usize); 7] = [
-    ("settle_finished", include_str!("../../sql/settle_finished.sql"), 21),
-    ("settle_dead", include_str!("../../sql/settle_dead.sql"), 22),
-    ("settle_again", include_str!("../../sql/settle_again.sql"), 24),
+    ("settle_finished", include_str!("../../sql/settle_finished.sql"), 12),
+    ("settle_dead", include_str!("../../sql/settle_dead.sql"), 13),
+    ("settle_again", include_str!("../../sql/settle_again.sql"), 15),
     ("extend", include_str!("../../sql/extend.sql"), 3),
     ("alive", include_str!("../../sql/alive.sql"), 2),
     ("remove_alive", include_str!("../../sql/remove_alive.sql"), 1),
@@ -23,10 +24,9 @@ const BY_ID: [(&str, &str, usize); 7] = [
 ];
 
 /// The plan that is kept for a statement, under the settings of our sessions.
-async fn kept_plan(client: &Client, name: &str, text: &str, parameters: usize) -> String {
+async fn kept_plan(client: &Client, name: &str, text: &str, values: &[&str]) -> String {
     client.batch_execute(&format!("PREPARE {name} AS {text}")).await.unwrap();
-    let nulls = vec!["NULL"; parameters].join(", ");
-    let explain = format!("EXPLAIN EXECUTE {name}({nulls})");
+    let explain = format!("EXPLAIN EXECUTE {name}({})", values.join(", "));
     let rows = client.simple_query(&explain).await.unwrap();
     let lines = rows.iter().filter_map(|row| match row {
         tokio_postgres::SimpleQueryMessage::Row(row) => row.get(0).map(str::to_owned),
@@ -35,17 +35,46 @@ async fn kept_plan(client: &Client, name: &str, text: &str, parameters: usize) -
     lines.collect::<Vec<_>>().join("\n")
 }
 
-async fn plans_made_on_empty_tables_find_messages_by_id() {
-    let place = Place::new();
-    let _storage = place.open().await;
+/// The statements that look for what has ended, and where the instant is among how many parameters.
+const ENDED: [(&str, &str, usize, usize); 5] = [
+    ("store", include_str!("../../sql/store.sql"), 17, 18),
+    ("known", include_str!("../../sql/known.sql"), 3, 3),
+    ("known_exactly", include_str!("../../sql/known_exactly.sql"), 2, 2),
+    ("ended", include_str!("../../sql/ended.sql"), 0, 1),
+    ("remove_ended", include_str!("../../sql/remove_ended.sql"), 0, 1),
+];
+
+/// A connection with the settings of our sessions.
+async fn planner(place: &Place) -> Client {
     let client = place.client().await;
     let settings = "SET plan_cache_mode = force_generic_plan; SET enable_seqscan = off; \
                     SET enable_bitmapscan = off";
     client.batch_execute(settings).await.unwrap();
+    client
+}
+
+async fn what_has_ended_is_found_by_its_message() {
+    let place = Place::new();
+    let _storage = place.open().await;
+    let client = planner(&place).await;
+    for (name, text, instant, parameters) in ENDED {
+        let text = text.replace("{schema}", &format!("\"{}\"", place.schema));
+        let value = |place| if place == instant { "'-infinity'" } else { "NULL" };
+        let values: Vec<&str> = (1..=parameters).map(value).collect();
+        let plan = kept_plan(&client, name, &text, &values).await;
+        assert!(plan.contains("using history_rest_message_idx on"), "{name}:\n{plan}");
+        assert!(!plan.contains("Seq Scan on history"), "{name}:\n{plan}");
+    }
+}
+
+async fn plans_made_on_empty_tables_find_messages_by_id() {
+    let place = Place::new();
+    let _storage = place.open().await;
+    let client = planner(&place).await;
     let schema = format!("\"{}\"", place.schema);
     for (name, text, parameters) in BY_ID {
-        let text = text.replace("{schema}", &schema).replace("{once}", "");
-        let plan = kept_plan(&client, name, &text, parameters).await;
+        let text = text.replace("{schema}", &schema).replace("{id}", "($3::uuid[])[n]");
+        let plan = kept_plan(&client, name, &text, &vec!["NULL"; parameters]).await;
         assert!(plan.contains("using message_pkey on message"), "{name}:\n{plan}");
         assert!(plan.contains("Index Cond: (id = ANY"), "{name}:\n{plan}");
         for walked in ["message_running", "message_pending", "Seq Scan on message"] {
@@ -70,7 +99,7 @@ async fn the_indexes_people_ask_for_are_there() {
         // Job and status.
         "message USING btree (job, state) WHERE (job IS NOT NULL)",
         // Runs by their scheduled time, newest first.
-        "execution USING btree (due_at DESC) WHERE (job IS NOT NULL)",
+        "history USING btree (due_at DESC) WHERE (job IS NOT NULL)",
     ] {
         assert!(all.iter().any(|index| index.contains(wanted)), "{wanted} is not in {all:#?}");
     }
@@ -80,8 +109,7 @@ async fn the_indexes_people_ask_for_are_there() {
 async fn releasing_and_pruning_are_single_statements_with_parameters() {
     for text in [
         include_str!("../../sql/reclaim.sql"),
-        include_str!("../../sql/prune_executions.sql"),
-        include_str!("../../sql/prune_finished.sql"),
+        include_str!("../../sql/prune_history.sql"),
         include_str!("../../sql/prune_dead.sql"),
     ] {
         let words = text.lines().filter(|line| !line.trim_start().starts_with("--"));

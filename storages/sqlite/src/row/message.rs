@@ -6,7 +6,7 @@ use punctual::bytes::Bytes;
 use punctual::model::{Lease, Message, MessageRecord};
 use punctual::storage::Claimed;
 use punctual_rows::instant::instant;
-use punctual_rows::message::{Sent, Standing, count};
+use punctual_rows::message::{Names, Sent, Standing, count};
 use rusqlite::Row;
 
 use super::column::{id_at, maybe_id_at, maybe_text_at, text_at};
@@ -23,12 +23,26 @@ pub(crate) enum Table {
 impl Table {
     pub(crate) const ALL: [Self; 3] = [Self::Message, Self::Dead, Self::Finished];
 
-    pub(crate) fn name(self) -> &'static str {
+    /// The rows of the table that are messages.
+    pub(crate) fn rows(self) -> &'static str {
         match self {
-            Self::Message => "punctual_message",
-            Self::Dead => "punctual_dead",
-            Self::Finished => "punctual_finished",
+            Self::Message => "punctual_message WHERE true",
+            Self::Dead => "punctual_dead WHERE true",
+            Self::Finished => "punctual_history WHERE state >= 0",
         }
+    }
+
+    /// The column with the message's id.
+    pub(crate) fn id(self) -> &'static str {
+        match self {
+            Self::Message | Self::Dead => "id",
+            Self::Finished => "message",
+        }
+    }
+
+    /// The row of one message, whose id is the first parameter.
+    pub(crate) fn row(self) -> String {
+        format!("{} AND {} = ?1", self.rows(), self.id())
     }
 
     pub(crate) fn columns(self) -> &'static str {
@@ -40,76 +54,98 @@ impl Table {
     }
 }
 
-macro_rules! columns {
-    ($standing:literal) => {
+macro_rules! sent {
+    ($id:literal) => {
         concat!(
-            "id, queue, topic, priority, planned_at, created_at, source, key, dedupe, exclusive, ",
-            "extra, due_at, attempt, crashes, snoozes, error, ",
-            $standing,
-            ", body"
+            $id,
+            ", topic, planned_at, created_at, source, key, dedupe, exclusive, extra, body, ",
+            "due_at, attempt, crashes, snoozes"
         )
     };
 }
 
+macro_rules! columns {
+    ($id:literal, $standing:literal) => {
+        concat!(sent!($id), ", queue, priority, error, ", $standing)
+    };
+}
+
+/// The columns that are read of a message that is claimed; its queue and priority are known.
+pub(crate) const CLAIM_COLUMNS: &str = sent!("id");
 /// The columns of a message that is alive.
 pub(crate) const MESSAGE_COLUMNS: &str =
-    columns!("state, owner, token, lease_until, cancel_requested, NULL, NULL");
+    columns!("id", "state, owner, token, lease_until, cancel_requested, NULL, NULL");
 /// The same of a dead letter.
-const DEAD_COLUMNS: &str = columns!("3, NULL, NULL, NULL, 0, reason, ended_at");
+const DEAD_COLUMNS: &str = columns!("id", "3, NULL, NULL, NULL, 0, reason, ended_at");
 /// The same of a finished one.
-pub(crate) const FINISHED_COLUMNS: &str = columns!("state, NULL, NULL, NULL, 0, NULL, ended_at");
+pub(crate) const FINISHED_COLUMNS: &str =
+    columns!("message AS id", "state, NULL, NULL, NULL, 0, NULL, finished_at");
 
-const BODY: usize = 23;
-
-/// What was sent.
-fn message_of(row: &Row<'_>) -> Tried<Message> {
+/// What was sent, to a queue and with a priority.
+fn message_of(row: &Row<'_>, (queue, priority): (&str, i16), names: &mut Names) -> Tried<Message> {
     let sent = Sent {
         id: id_at(row, 0)?,
-        queue: text_at(row, 1)?,
-        topic: text_at(row, 2)?,
-        priority: row.get(3)?,
-        planned_at: row.get(4)?,
-        created_at: row.get(5)?,
-        source: row.get(6)?,
-        key: maybe_text_at(row, 7)?,
-        dedupe: maybe_text_at(row, 8)?,
-        exclusive: row.get(9)?,
-        extra: maybe_text_at(row, 10)?,
-        body: Bytes::copy_from_slice(row.get_ref(BODY)?.as_blob()?),
+        queue,
+        topic: text_at(row, 1)?,
+        priority,
+        planned_at: row.get(2)?,
+        created_at: row.get(3)?,
+        source: row.get(4)?,
+        key: maybe_text_at(row, 5)?,
+        dedupe: maybe_text_at(row, 6)?,
+        exclusive: row.get(7)?,
+        extra: maybe_text_at(row, 8)?,
+        body: Bytes::copy_from_slice(row.get_ref(9)?.as_blob()?),
     };
-    Ok(sent.message()?)
+    Ok(sent.message_with(names)?)
+}
+
+/// The queue and the priority of a row with all columns.
+fn line_of<'a>(row: &'a Row<'_>) -> Tried<(&'a str, i16)> {
+    Ok((text_at(row, 14)?, row.get(15)?))
 }
 
 /// A message and where it stands.
 pub(crate) fn record_of(row: &Row<'_>) -> Tried<MessageRecord> {
-    let lease = match (maybe_id_at(row, 17)?, row.get(18)?, row.get(19)?) {
+    let lease = match (maybe_id_at(row, 18)?, row.get(19)?, row.get(20)?) {
         (Some(owner), Some(token), Some(until)) => Some((owner, token, until)),
         _ => None,
     };
     let standing = Standing {
-        due_at: row.get(11)?,
-        attempt: row.get(12)?,
-        crashes: row.get(13)?,
-        snoozes: row.get(14)?,
-        error: maybe_text_at(row, 15)?,
-        state: row.get(16)?,
+        due_at: row.get(10)?,
+        attempt: row.get(11)?,
+        crashes: row.get(12)?,
+        snoozes: row.get(13)?,
+        error: maybe_text_at(row, 16)?,
+        state: row.get(17)?,
         lease,
-        cancel_requested: row.get(20)?,
-        dead: row.get(21)?,
-        ended_at: row.get(22)?,
+        cancel_requested: row.get(21)?,
+        dead: row.get(22)?,
+        ended_at: row.get(23)?,
     };
-    Ok(standing.record(message_of(row)?)?)
+    Ok(standing.record(message_of(row, line_of(row)?, &mut Names::default())?)?)
 }
 
-/// A message for its owner; the attempt is as the row says.
-pub(crate) fn claimed_of(row: &Row<'_>, lease: Lease) -> Tried<Claimed> {
+/// A message that was pending for its owner, from [`CLAIM_COLUMNS`]; the attempt is as the row says.
+pub(crate) fn claimed_of(
+    row: &Row<'_>,
+    line: (&str, i16),
+    names: &mut Names,
+    lease: Lease,
+) -> Tried<Claimed> {
     Ok(Claimed {
         lease,
-        due_at: instant(row.get(11)?)?,
-        attempt: count(row.get(12)?),
-        crashes: count(row.get(13)?),
-        snoozes: count(row.get(14)?),
-        cancel_requested: row.get(20)?,
-        message: Arc::new(message_of(row)?),
+        due_at: instant(row.get(10)?)?,
+        attempt: count(row.get(11)?),
+        crashes: count(row.get(12)?),
+        snoozes: count(row.get(13)?),
+        cancel_requested: false,
+        message: Arc::new(message_of(row, line, names)?),
     })
+}
+
+/// A message that is taken over for its owner, from [`MESSAGE_COLUMNS`].
+pub(crate) fn reclaimed_of(row: &Row<'_>, lease: Lease) -> Tried<Claimed> {
+    let claimed = claimed_of(row, line_of(row)?, &mut Names::default(), lease)?;
+    Ok(Claimed { cancel_requested: row.get(21)?, ..claimed })
 }

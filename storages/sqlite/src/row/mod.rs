@@ -3,8 +3,12 @@
 mod column;
 mod execution;
 mod message;
+mod place;
 
 #[cfg(feature = "sqlx")]
-pub(crate) use execution::INSERT as APPEND;
-pub(crate) use execution::{Appending, EXECUTION_COLUMNS, execution_of};
-pub(crate) use message::{FINISHED_COLUMNS, MESSAGE_COLUMNS, Table, claimed_of, record_of};
+pub(crate) use execution::APPEND;
+pub(crate) use execution::{Appending, EXECUTION_COLUMNS, FINISH, bind, execution_of};
+pub(crate) use message::{
+    CLAIM_COLUMNS, FINISHED_COLUMNS, MESSAGE_COLUMNS, Table, claimed_of, reclaimed_of, record_of,
+};
+pub(crate) use place::{NEAR, first_id, id_of_finished, strayed};

@@ -16,14 +16,16 @@ use sqlx::{AssertSqlSafe, Row as _};
 use super::{Driver, Statement, blob, fault};
 use crate::effects::Effects;
 use crate::fault::Tried;
-use crate::row::FINISHED_COLUMNS;
-use crate::work::{INSERT, KEPT, REMOVE_FINISHED, REMOVE_PENDING, TWIN, as_stored};
+use crate::row::{FINISHED_COLUMNS, Table};
+use crate::work::{
+    FINISHED, INSERT, KEPT, REMOVE_FINISHED, REMOVE_PENDING, STRIP_FINISHED, TWIN, as_stored,
+};
 
 /// Stores a message unless it was ever here or its deduplication key is alive.
 const INSERT_NEW: &str = "INSERT INTO punctual_message (id, queue, topic, priority, due_at, planned_at, \
      created_at, source, key, dedupe, exclusive, job, extra, body) \
      SELECT ?1, ?2, ?3, ?4, ?5, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13 \
-     WHERE NOT EXISTS (SELECT 1 FROM punctual_finished WHERE id = ?1) \
+     WHERE NOT EXISTS (SELECT 1 FROM punctual_history WHERE message = ?1 AND state >= 0) \
      AND NOT EXISTS (SELECT 1 FROM punctual_dead WHERE id = ?1) ON CONFLICT DO NOTHING";
 
 /// Stores a batch in the order given.
@@ -79,7 +81,7 @@ impl Enqueueing<'_, '_> {
         {
             return Ok(Some(message.id));
         }
-        let sql = format!("SELECT {FINISHED_COLUMNS} FROM punctual_finished WHERE id = ?1");
+        let sql = format!("SELECT {FINISHED_COLUMNS} FROM {}", Table::Finished.row());
         let finished = sqlx::query(AssertSqlSafe(sql)).bind(blob(message.id));
         if let Some(row) = self.driver.row(finished).await? {
             let is_same = || Tried::Ok(sent(&row)?.is_same_sending(&as_stored(message)?));
@@ -93,8 +95,10 @@ impl Enqueueing<'_, '_> {
     }
 
     async fn remove_finished(&mut self, id: MessageId) -> Tried<()> {
-        let removed = self.driver.row(sqlx::query(REMOVE_FINISHED).bind(blob(id))).await?;
-        if let Some(row) = removed {
+        let finished = self.driver.row(sqlx::query(FINISHED).bind(blob(id))).await?;
+        if let Some(row) = finished {
+            self.driver.execute(sqlx::query(REMOVE_FINISHED).bind(blob(id))).await?;
+            self.driver.execute(sqlx::query(STRIP_FINISHED).bind(blob(id))).await?;
             let queue = Queue::from(row.try_get::<String, _>(0).map_err(fault)?);
             let state = State::from_code(row.try_get(1).map_err(fault)?)?;
             self.effects.moved(&queue, 1, Some(state), None);

@@ -8,17 +8,13 @@ use punctual_rows::code::Code as _;
 use punctual_rows::instant::{micros, micros_up};
 use punctual_rows::message::column;
 use punctual_rows::without_nul;
-use sqlx::{AssertSqlSafe, Row as _};
+use sqlx::Row as _;
 
 use super::{Driver, Statement, blob, fault};
 use crate::effects::Effects;
 use crate::fault::Tried;
-use crate::row::APPEND;
-use crate::work::{AGAIN_FENCED, COMMON_COLUMNS, IS_CURRENT, token};
-
-const REMOVE_FENCED: &str =
-    "DELETE FROM punctual_message WHERE id = ?1 AND token = ?2 AND state = 1 RETURNING queue";
-const LAST_ERROR: &str = "UPDATE punctual_dead SET error = ?2 WHERE id = ?1";
+use crate::row::{APPEND, FINISH, id_of_finished, strayed};
+use crate::work::{AGAIN_FENCED, BURY, CURRENT, KEEP, REMOVE, may_share, token};
 
 /// Applies a decision and appends its execution.
 pub(super) async fn settle(
@@ -27,68 +23,68 @@ pub(super) async fn settle(
     now: Timestamp,
 ) -> Tried<Settled> {
     let (lease, now) = (settlement.lease, micros(now));
-    let moved = match &settlement.verdict {
-        Verdict::Done => leave(driver, lease, (State::Done, State::Done.code()), now).await?,
-        Verdict::Cancelled => {
-            leave(driver, lease, (State::Cancelled, State::Cancelled.code()), now).await?
+    let current = sqlx::query(CURRENT).bind(blob(lease.message)).bind(token(lease));
+    let Some(current) = driver.row(current).await? else { return Ok(Settled::Lost) };
+    let queue = Queue::from(current.try_get::<String, _>(0).map_err(fault)?);
+    let mut execution = settlement.execution.as_deref();
+    let state = match &settlement.verdict {
+        Verdict::Done | Verdict::Cancelled => {
+            let state =
+                if settlement.verdict == Verdict::Done { State::Done } else { State::Cancelled };
+            if finish(driver, lease, (state, now), execution).await? {
+                execution = None;
+            }
+            state
         }
         Verdict::Dead { reason, error } => {
-            let left = leave(driver, lease, (State::Dead, reason.code()), now).await?;
-            if let (Some(_), Some(error)) = (&left, error) {
-                let told = sqlx::query(LAST_ERROR).bind(blob(lease.message));
-                driver.execute(told.bind(without_nul(error).into_owned())).await?;
-            }
-            left
+            let error = error.as_deref().map(|error| without_nul(error).into_owned());
+            let bury = sqlx::query(BURY).bind(blob(lease.message)).bind(now).bind(reason.code());
+            driver.execute(bury.bind(error)).await?;
+            State::Dead
         }
-        again @ Verdict::Again { .. } => match go_back(driver, lease, again).await? {
-            Ok(queue) => Some((queue, State::Pending)),
-            Err(settled) => return Ok(settled),
-        },
+        again @ Verdict::Again { .. } => {
+            if !go_back(driver, lease, again).await? {
+                return Ok(Settled::CancelRequested);
+            }
+            State::Pending
+        }
     };
-    let Some((queue, state)) = moved else { return Ok(Settled::Lost) };
+    if state != State::Pending {
+        driver.execute(sqlx::query(REMOVE).bind(blob(lease.message))).await?;
+    }
+    if let Some(execution) = execution {
+        driver.execute(appending(APPEND, execution, micros(execution.ended_at))).await?;
+    }
     let mut effects = Effects::default();
     effects.moved(&queue, 1, Some(State::Running), Some(state));
     driver.count(&effects).await?;
-    if let Some(execution) = &settlement.execution {
-        driver.execute(appending(execution)).await?;
-    }
     Ok(Settled::Applied)
 }
 
-/// From the hot table into the one its state belongs to; nothing when the lease is not the current one.
-async fn leave(
+/// Copies a message into the history; answers whether its execution went with it.
+async fn finish(
     driver: &mut Driver<'_>,
     lease: LeaseRef,
-    (state, code): (State, i16),
-    now: i64,
-) -> Tried<Option<(Queue, State)>> {
-    let (table, kind) = match state {
-        State::Dead => ("punctual_dead", "reason"),
-        _ => ("punctual_finished", "state"),
-    };
-    let sql = format!(
-        "INSERT INTO {table} ({COMMON_COLUMNS}, ended_at, {kind}) SELECT {COMMON_COLUMNS}, ?3, ?4 \
-         FROM punctual_message WHERE id = ?1 AND token = ?2 AND state = 1"
-    );
-    let keep = sqlx::query(AssertSqlSafe(sql)).bind(blob(lease.message)).bind(token(lease));
-    if driver.execute(keep.bind(now).bind(code)).await? == 0 {
-        return Ok(None);
+    (state, now): (State, i64),
+    execution: Option<&Execution>,
+) -> Tried<bool> {
+    if let Some(execution) = execution.filter(|one| may_share(one, lease, now)) {
+        let finish = appending(FINISH, execution, now).bind(token(lease)).bind(now);
+        if driver.execute(finish.bind(state.code())).await? == 1 {
+            return Ok(true);
+        }
     }
-    let remove = sqlx::query(REMOVE_FENCED).bind(blob(lease.message)).bind(token(lease));
-    let removed = driver.row(remove).await?;
-    removed
-        .map(|row| Ok((Queue::from(row.try_get::<String, _>(0).map_err(fault)?), state)))
-        .transpose()
+    let place = id_of_finished(lease.message, now);
+    let keep = sqlx::query(KEEP).bind(blob(lease.message)).bind(now).bind(state.code());
+    let keep = keep.bind(place.into_bytes().to_vec()).bind(strayed(place, now));
+    driver.execute(keep).await?;
+    Ok(false)
 }
 
-/// Due again; answers its queue, or why not.
-async fn go_back(
-    driver: &mut Driver<'_>,
-    lease: LeaseRef,
-    verdict: &Verdict,
-) -> Tried<Result<Queue, Settled>> {
+/// Due again, unless a cancel was asked for.
+async fn go_back(driver: &mut Driver<'_>, lease: LeaseRef, verdict: &Verdict) -> Tried<bool> {
     let Verdict::Again { due_at, attempt, crashes, snoozes, error, .. } = verdict else {
-        return Ok(Err(Settled::Lost));
+        return Ok(false);
     };
     let statement = sqlx::query(AGAIN_FENCED)
         .bind(blob(lease.message))
@@ -98,17 +94,13 @@ async fn go_back(
         .bind(column(*crashes))
         .bind(column(*snoozes))
         .bind(error.as_deref().map(|error| without_nul(error).into_owned()));
-    if let Some(row) = driver.row(statement).await? {
-        return Ok(Ok(Queue::from(row.try_get::<String, _>(0).map_err(fault)?)));
-    }
-    let current = sqlx::query(IS_CURRENT).bind(blob(lease.message)).bind(token(lease));
-    let is_current = driver.row(current).await?.is_some();
-    Ok(Err(if is_current { Settled::CancelRequested } else { Settled::Lost }))
+    Ok(driver.row(statement).await?.is_some())
 }
 
-fn appending(execution: &Execution) -> Statement<'static> {
+/// A statement with what [`APPEND`] and [`FINISH`] share; `last` is the last instant of the row.
+fn appending(sql: &'static str, execution: &Execution, last: i64) -> Statement<'static> {
     let process = execution.process.map(|id| ProcessId::as_uuid(id).into_bytes().to_vec());
-    sqlx::query(APPEND)
+    sqlx::query(sql)
         .bind(execution.id.as_uuid().into_bytes().to_vec())
         .bind(execution.message.map(|id: MessageId| blob(id)))
         .bind(execution.topic.as_str().to_owned())
@@ -125,4 +117,5 @@ fn appending(execution: &Execution) -> Statement<'static> {
         .bind(micros(execution.ended_at))
         .bind(execution.ending.code())
         .bind(execution.note.as_deref().map(|note| without_nul(note).into_owned()))
+        .bind(strayed(execution.id.as_uuid(), last))
 }

@@ -7,11 +7,12 @@ use punctual::jiff::Timestamp;
 use punctual::model::{JobName, Lease, State};
 use punctual::storage::{Claim, Claimed};
 use punctual_rows::instant::{instant, micros};
+use punctual_rows::message::Names;
 use rusqlite::{Connection, OptionalExtension as _, params};
 
 use crate::effects::Effects;
 use crate::fault::{Tried, passed_over};
-use crate::row::{MESSAGE_COLUMNS, claimed_of};
+use crate::row::{CLAIM_COLUMNS, claimed_of};
 
 /// Priorities are 0 to 9.
 const ABOVE_ALL: u8 = 10;
@@ -37,8 +38,9 @@ pub(crate) fn claim(
     now: Timestamp,
     effects: &mut Effects,
 ) -> Tried<Vec<Claimed>> {
-    let mut claimed =
-        Claiming { claim, until: micros(claim.until), jobs: HashSet::new(), found: Vec::new() };
+    let until = micros(claim.until);
+    let (jobs, names, found) = (HashSet::new(), Names::default(), Vec::new());
+    let mut claimed = Claiming { claim, until, jobs, names, found };
     let mut below = ABOVE_ALL;
     while claimed.found.len() < claim.limit {
         let Some(priority) = next_priority(transaction, claim, below)? else { break };
@@ -75,6 +77,7 @@ struct Claiming<'a> {
     until: i64,
     /// The jobs of what was found: from now on they run.
     jobs: HashSet<JobName>,
+    names: Names,
     found: Vec<Claimed>,
 }
 
@@ -83,12 +86,14 @@ impl Claiming<'_> {
     fn find(&mut self, transaction: &Connection, priority: u8, now: i64) -> Tried<()> {
         let sql = due_of_priority();
         let mut statement = transaction.prepare_cached(&sql)?;
-        let mut rows = statement.query(params![self.claim.queue.as_str(), priority, now])?;
+        let line = (self.claim.queue.as_str(), i16::from(priority));
+        let lease = Lease { owner: self.claim.owner, token: 0, until: instant(self.until)? };
+        let mut rows = statement.query(params![line.0, priority, now])?;
         while self.found.len() < self.claim.limit
             && let Some(row) = rows.next()?
         {
-            let lease = Lease { owner: self.claim.owner, token: 0, until: instant(self.until)? };
-            let Some(claimed) = passed_over(claimed_of(row, lease))? else { continue };
+            let claimed = claimed_of(row, line, &mut self.names, lease);
+            let Some(claimed) = passed_over(claimed)? else { continue };
             if let Some(occurrence) = &claimed.message.occurrence {
                 let is_first = self.jobs.insert(occurrence.job.clone());
                 if claimed.message.exclusive && !is_first {
@@ -108,13 +113,16 @@ impl Claiming<'_> {
         let owner = self.claim.owner.as_uuid();
         let mut token = next_tokens(transaction, self.found.len())?;
         let mut statement = transaction.prepare_cached(START)?;
+        statement.raw_bind_parameter(2, owner.as_bytes())?;
+        statement.raw_bind_parameter(4, self.until)?;
         for claimed in &mut self.found {
             token += 1;
             claimed.lease.token = token;
             claimed.attempt = claimed.attempt.saturating_add(1);
             let id = claimed.message.id.as_uuid();
-            let token = i64::try_from(token).unwrap_or(i64::MAX);
-            statement.execute(params![id.as_bytes(), owner.as_bytes(), token, self.until])?;
+            statement.raw_bind_parameter(1, id.as_bytes())?;
+            statement.raw_bind_parameter(3, i64::try_from(token).unwrap_or(i64::MAX))?;
+            statement.raw_execute()?;
         }
         Ok(self.found)
     }
@@ -123,7 +131,7 @@ impl Claiming<'_> {
 /// What is due of one priority, oldest first.
 pub(crate) fn due_of_priority() -> String {
     format!(
-        "SELECT {MESSAGE_COLUMNS} FROM punctual_message m INDEXED BY punctual_message_pending \
+        "SELECT {CLAIM_COLUMNS} FROM punctual_message m INDEXED BY punctual_message_pending \
          WHERE m.state = 0 AND m.queue = ?1 AND m.priority = ?2 AND m.due_at <= ?3 \
          AND {NOT_WAITING} ORDER BY m.due_at, m.id"
     )

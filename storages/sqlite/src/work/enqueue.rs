@@ -11,7 +11,7 @@ use rusqlite::{CachedStatement, Connection, OptionalExtension as _, params};
 
 use crate::effects::Effects;
 use crate::fault::Tried;
-use crate::row::{FINISHED_COLUMNS, record_of};
+use crate::row::{FINISHED_COLUMNS, Table, record_of};
 
 /// Stores a message unless it is alive or its deduplication key is.
 pub(crate) const INSERT: &str = "INSERT INTO punctual_message (id, queue, topic, priority, due_at, planned_at, \
@@ -23,14 +23,23 @@ pub(crate) const KEPT: &str = "SELECT EXISTS (SELECT 1 FROM punctual_message WHE
      OR EXISTS (SELECT 1 FROM punctual_dead WHERE id = ?1)";
 /// The alive message with a deduplication key.
 pub(crate) const TWIN: &str = "SELECT id FROM punctual_message WHERE dedupe = ?1";
+/// A finished message.
+pub(crate) const FINISHED: &str =
+    "SELECT queue, state FROM punctual_history WHERE message = ?1 AND state >= 0";
+/// Removes a finished message that has a row for itself.
 pub(crate) const REMOVE_FINISHED: &str =
-    "DELETE FROM punctual_finished WHERE id = ?1 RETURNING queue, state";
+    "DELETE FROM punctual_history WHERE message = ?1 AND ending IS NULL";
+/// Removes a finished message from the row of the attempt that finished it.
+pub(crate) const STRIP_FINISHED: &str = "UPDATE punctual_history SET state = NULL, finished_at = NULL, \
+     strayed_at = ended_at, priority = NULL, planned_at = NULL, created_at = NULL, dedupe = NULL, \
+     exclusive = NULL, crashes = NULL, snoozes = NULL, error = NULL, extra = NULL, body = NULL \
+     WHERE message = ?1 AND state >= 0";
 pub(crate) const REMOVE_PENDING: &str =
     "DELETE FROM punctual_message WHERE id = ?1 AND state = 0 RETURNING queue";
 
-/// The newest id among the messages that have ended.
+/// The newest id among the messages that have ended, and those that were attempted.
 const NEWEST_ENDED: &str =
-    "SELECT (SELECT max(id) FROM punctual_finished), (SELECT max(id) FROM punctual_dead)";
+    "SELECT (SELECT max(message) FROM punctual_history), (SELECT max(id) FROM punctual_dead)";
 
 /// Stores a batch in the order given.
 pub(crate) fn enqueue(
@@ -119,7 +128,7 @@ fn newest_ended(transaction: &Connection) -> Tried<Option<MessageId>> {
 
 /// Whether a message is finished or dead.
 fn has_ended(transaction: &Connection, id: MessageId) -> Tried<bool> {
-    let sql = "SELECT EXISTS (SELECT 1 FROM punctual_finished WHERE id = ?1) \
+    let sql = "SELECT EXISTS (SELECT 1 FROM punctual_history WHERE message = ?1 AND state >= 0) \
                OR EXISTS (SELECT 1 FROM punctual_dead WHERE id = ?1)";
     let mut statement = transaction.prepare_cached(sql)?;
     Ok(statement.query_row([id.as_uuid().as_bytes()], |row| row.get(0))?)
@@ -131,7 +140,7 @@ fn duplicate_of(transaction: &Connection, message: &Message) -> Tried<Option<Mes
     if is_kept(transaction, message.id)? {
         return Ok(Some(message.id));
     }
-    let sql = format!("SELECT {FINISHED_COLUMNS} FROM punctual_finished WHERE id = ?1");
+    let sql = format!("SELECT {FINISHED_COLUMNS} FROM {}", Table::Finished.row());
     let mut statement = transaction.prepare_cached(&sql)?;
     let mut rows = statement.query([message.id.as_uuid().as_bytes()])?;
     if let Some(row) = rows.next()? {
@@ -167,16 +176,19 @@ pub(crate) fn as_stored(message: &Message) -> Tried<Message> {
     })
 }
 
-pub(super) fn remove_finished(
+/// Forgets a finished message, but not its attempts.
+pub(crate) fn remove_finished(
     transaction: &Connection,
     id: MessageId,
     effects: &mut Effects,
 ) -> Tried<()> {
-    let mut statement = transaction.prepare_cached(REMOVE_FINISHED)?;
-    let removed: Option<(String, i16)> = statement
-        .query_row([id.as_uuid().as_bytes()], |row| Ok((row.get(0)?, row.get(1)?)))
-        .optional()?;
-    if let Some((queue, state)) = removed {
+    let id = id.as_uuid();
+    let mut statement = transaction.prepare_cached(FINISHED)?;
+    let finished: Option<(String, i16)> =
+        statement.query_row([id.as_bytes()], |row| Ok((row.get(0)?, row.get(1)?))).optional()?;
+    if let Some((queue, state)) = finished {
+        transaction.prepare_cached(REMOVE_FINISHED)?.execute([id.as_bytes()])?;
+        transaction.prepare_cached(STRIP_FINISHED)?.execute([id.as_bytes()])?;
         effects.moved(&Queue::from(queue), 1, Some(State::from_code(state)?), None);
     }
     Ok(())

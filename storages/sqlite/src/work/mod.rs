@@ -6,19 +6,23 @@ mod enqueue;
 mod extend;
 mod put;
 mod record;
+mod remove;
 mod restore;
 mod settle;
 
 #[cfg(feature = "sqlx")]
 pub(crate) use self::{
-    enqueue::{INSERT, KEPT, REMOVE_FINISHED, REMOVE_PENDING, TWIN, as_stored},
-    put::COMMON_COLUMNS,
-    settle::{AGAIN_FENCED, IS_CURRENT, token},
+    enqueue::{
+        FINISHED, INSERT, KEPT, REMOVE_FINISHED, REMOVE_PENDING, STRIP_FINISHED, TWIN, as_stored,
+    },
+    put::{BURY, KEEP},
+    remove::REMOVE,
+    settle::{AGAIN_FENCED, CURRENT, may_share, token},
 };
 #[cfg(test)]
 pub(crate) use claim::{NEXT_PRIORITY, due_of_priority};
 pub(crate) use claim::{NOT_WAITING, claim, next_tokens};
-pub(crate) use enqueue::{Enqueueing, enqueue, twin};
+pub(crate) use enqueue::{Enqueueing, enqueue, remove_finished, twin};
 pub(crate) use extend::extend;
 pub(crate) use record::record;
 pub(crate) use restore::restore;

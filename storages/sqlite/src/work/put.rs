@@ -1,78 +1,100 @@
-//! A whole row into the table its state belongs to: from a record, or from the hot table as it was read.
+//! A whole row into the table its state belongs to: from a record, or out of the hot table.
 
 use punctual::jiff::Timestamp;
-use punctual::model::{DeadReason, Key, MessageRecord, State};
+use punctual::model::{DeadReason, Key, MessageId, MessageRecord, State};
 use punctual_rows::code::Code as _;
 use punctual_rows::instant::{micros, micros_up};
 use punctual_rows::message::{column, extra};
 use punctual_rows::without_nul;
-use rusqlite::types::{ToSqlOutput, ValueRef};
-use rusqlite::{Connection, Row, Statement, ToSql, params};
+use rusqlite::{Connection, ToSql, params};
 
+use super::remove::REMOVE;
 use crate::fault::Tried;
+use crate::row::{id_of_finished, strayed};
 
-/// The columns that all three tables have, in the order they are written.
+/// The columns that all three tables have beside id and error, in the order they are written.
 macro_rules! common {
     () => {
-        "id, queue, topic, priority, due_at, planned_at, created_at, source, key, dedupe, exclusive, \
-         job, attempt, crashes, snoozes, error, extra, body"
+        "queue, topic, priority, due_at, planned_at, created_at, source, key, dedupe, exclusive, \
+         job, attempt, crashes, snoozes, extra, body"
     };
 }
 
-/// The same for who copies a row from one table into another.
-#[cfg(feature = "sqlx")]
-pub(crate) const COMMON_COLUMNS: &str = common!();
-
 macro_rules! insert {
-    ($table:literal, $ending:literal, $values:literal) => {
+    ($table:literal, $id:literal, $ending:literal, $values:literal) => {
         concat!(
-            "INSERT INTO ",
-            $table,
-            " (",
-            common!(),
-            $ending,
-            ") VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18",
+            insert!($table, $id, $ending),
+            "VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18",
             $values,
             ")"
         )
     };
+    ($table:literal, $id:literal, $ending:literal) => {
+        concat!("INSERT INTO ", $table, " (", $id, ", ", common!(), ", error", $ending, ") ")
+    };
 }
 
-const PENDING: &str = insert!("punctual_message", "", "");
-pub(super) const DEAD: &str = insert!("punctual_dead", ", ended_at, reason", ", ?19, ?20");
-pub(super) const FINISHED: &str = insert!("punctual_finished", ", ended_at, state", ", ?19, ?20");
-
-/// Takes a running message out of the hot table, if its token is the current one.
-pub(super) const TAKE_FENCED: &str = concat!(
-    "DELETE FROM punctual_message WHERE id = ?1 AND token = ?2 AND state = 1 RETURNING ",
-    common!()
+const PENDING: &str = insert!("punctual_message", "id", "", "");
+const DEAD: &str = insert!("punctual_dead", "id", ", ended_at, reason", ", ?19, ?20");
+const FINISHED: &str = insert!(
+    "punctual_history",
+    "message",
+    ", finished_at, state, id, strayed_at",
+    ", ?19, ?20, ?21, ?22"
 );
-/// Takes a pending message out of the hot table.
-pub(super) const TAKE: &str =
-    concat!("DELETE FROM punctual_message WHERE id = ?1 AND state = 0 RETURNING ", common!());
 
-const COMMON: usize = 18;
-pub(super) const QUEUE: usize = 1;
-pub(super) const JOB: usize = 11;
-const ERROR: usize = 15;
+/// Copies a message out of the hot table to the dead letters.
+pub(crate) const BURY: &str = concat!(
+    insert!("punctual_dead", "id", ", ended_at, reason"),
+    "SELECT id, ",
+    common!(),
+    ", coalesce(?4, error), ?2, ?3 FROM punctual_message WHERE id = ?1"
+);
+/// Copies a message out of the hot table to the history, into a row for itself.
+pub(crate) const KEEP: &str = concat!(
+    insert!("punctual_history", "message", ", finished_at, state, id, strayed_at"),
+    "SELECT id, ",
+    common!(),
+    ", error, ?2, ?3, ?4, ?5 FROM punctual_message WHERE id = ?1"
+);
 
-/// Writes a row that was taken out of the hot table into another one, through no copy of ours.
-pub(super) fn put_row(
-    insert: &mut Statement<'_>,
-    row: &Row<'_>,
-    (ended_at, code): (i64, i16),
-    error: Option<&str>,
-) -> Tried<()> {
-    for column in 0..COMMON {
-        let value = match (column, error) {
-            (ERROR, Some(error)) => ValueRef::Text(error.as_bytes()),
-            _ => row.get_ref(column)?,
-        };
-        insert.raw_bind_parameter(column + 1, ToSqlOutput::Borrowed(value))?;
+/// How a message leaves the hot table.
+#[derive(Clone, Copy)]
+pub(super) enum Leaving<'a> {
+    Finished(State),
+    Dead(DeadReason, Option<&'a str>),
+}
+
+impl Leaving<'_> {
+    pub(super) fn state(self) -> State {
+        match self {
+            Self::Finished(state) => state,
+            Self::Dead(..) => State::Dead,
+        }
     }
-    insert.raw_bind_parameter(COMMON + 1, ended_at)?;
-    insert.raw_bind_parameter(COMMON + 2, code)?;
-    insert.raw_execute()?;
+}
+
+/// From the hot table into the one it belongs to.
+pub(super) fn leave(
+    transaction: &Connection,
+    message: MessageId,
+    leaving: Leaving<'_>,
+    now: i64,
+) -> Tried<()> {
+    let id = message.as_uuid();
+    match leaving {
+        Leaving::Finished(state) => {
+            let place = id_of_finished(message, now);
+            let strayed_at = strayed(place, now);
+            let row = params![id.as_bytes(), now, state.code(), place.as_bytes(), strayed_at];
+            transaction.prepare_cached(KEEP)?.execute(row)?;
+        }
+        Leaving::Dead(reason, error) => {
+            let row = params![id.as_bytes(), now, reason.code(), error.map(without_nul)];
+            transaction.prepare_cached(BURY)?.execute(row)?;
+        }
+    }
+    transaction.prepare_cached(REMOVE)?.execute([id.as_bytes()])?;
     Ok(())
 }
 
@@ -100,20 +122,20 @@ pub(super) fn put(transaction: &Connection, record: &MessageRecord, now: Timesta
         column(record.attempt),
         column(record.crashes),
         column(record.snoozes),
-        error,
         extra,
-        body
+        body,
+        error
     ];
     let ended_at = micros(record.ended_at.unwrap_or(now));
-    let (sql, ending) = match record.state {
-        State::Pending | State::Running => (PENDING, None),
-        State::Dead => (DEAD, Some(record.dead.map(DeadReason::code))),
-        State::Done | State::Cancelled => (FINISHED, Some(Some(record.state.code()))),
+    let place = id_of_finished(message.id, ended_at);
+    let (place, strayed_at) = (place.as_bytes(), strayed(place, ended_at));
+    let (reason, state) = (record.dead.map(DeadReason::code), record.state.code());
+    let (sql, ending): (_, &[&dyn ToSql]) = match record.state {
+        State::Pending | State::Running => (PENDING, &[]),
+        State::Dead => (DEAD, &[&ended_at, &reason]),
+        State::Done | State::Cancelled => (FINISHED, &[&ended_at, &state, &place, &strayed_at]),
     };
-    let mut values: Vec<&dyn ToSql> = common.to_vec();
-    if let Some(code) = &ending {
-        values.extend([&ended_at as &dyn ToSql, code]);
-    }
+    let values: Vec<&dyn ToSql> = common.iter().chain(ending).copied().collect();
     transaction.prepare_cached(sql)?.execute(&values[..])?;
     Ok(())
 }

@@ -2,7 +2,7 @@
 //! the hot table for the one it belongs to.
 
 use punctual::jiff::Timestamp;
-use punctual::model::{DeadReason, LeaseRef, MessageId, Queue, State};
+use punctual::model::{Execution, JobName, LeaseRef, MessageId, Queue, State};
 use punctual::policy::Verdict;
 use punctual::storage::{Settled, Settlement};
 use punctual_rows::code::Code as _;
@@ -11,19 +11,20 @@ use punctual_rows::message::column;
 use punctual_rows::without_nul;
 use rusqlite::{CachedStatement, Connection, OptionalExtension as _, Row, params};
 
-use super::put::{DEAD, FINISHED, JOB, QUEUE, TAKE, TAKE_FENCED, put_row};
+use super::put::{Leaving, leave};
+use super::remove::Removing;
 use crate::effects::Effects;
 use crate::fault::Tried;
-use crate::row::Appending;
+use crate::row::{Appending, FINISH, NEAR, bind};
 
 pub(crate) const AGAIN_FENCED: &str = "UPDATE punctual_message SET state = 0, due_at = ?3, attempt = ?4, \
      crashes = ?5, snoozes = ?6, error = coalesce(?7, error), owner = NULL, token = NULL, \
      lease_until = NULL \
      WHERE id = ?1 AND token = ?2 AND state = 1 AND cancel_requested = 0 RETURNING queue, job";
 
-/// Whether a lease is the current one.
-pub(crate) const IS_CURRENT: &str =
-    "SELECT 1 FROM punctual_message WHERE id = ?1 AND token = ?2 AND state = 1";
+/// The queue and the job of a running message, if its lease is the current one.
+pub(crate) const CURRENT: &str =
+    "SELECT queue, job FROM punctual_message WHERE id = ?1 AND token = ?2 AND state = 1";
 
 /// Applies decisions and appends their executions.
 pub(crate) fn settle(
@@ -33,7 +34,10 @@ pub(crate) fn settle(
     effects: &mut Effects,
 ) -> Tried<Vec<Settled>> {
     let mut settling = Settling::new(transaction, now, effects)?;
-    settlements.iter().map(|settlement| settling.settle(settlement)).collect()
+    let settled: Tried<Vec<Settled>> =
+        settlements.iter().map(|settlement| settling.settle(settlement)).collect();
+    settling.removing.finish()?;
+    settled
 }
 
 /// Stops a message that is pending.
@@ -43,24 +47,22 @@ pub(crate) fn cancel_pending(
     now: Timestamp,
     effects: &mut Effects,
 ) -> Tried<()> {
-    let mut take = transaction.prepare_cached(TAKE)?;
-    let mut rows = take.query([id.as_uuid().as_bytes()])?;
-    if let Some(row) = rows.next()? {
-        let mut insert = transaction.prepare_cached(FINISHED)?;
-        put_row(&mut insert, row, (micros(now), State::Cancelled.code()), None)?;
-        let queue = queue_at(row)?;
-        effects.was_taken(&queue);
-        effects.moved(&queue, 1, Some(State::Pending), Some(State::Cancelled));
-        turn_is_free(transaction, row.get_ref(JOB)?.as_str_or_null()?, effects)?;
-    }
-    Ok(())
+    let sql = "SELECT queue, job FROM punctual_message WHERE id = ?1 AND state = 0";
+    let mut statement = transaction.prepare_cached(sql)?;
+    let pending = statement.query_row([id.as_uuid().as_bytes()], queue_and_job).optional()?;
+    let Some((queue, job)) = pending else { return Ok(()) };
+    leave(transaction, id, Leaving::Finished(State::Cancelled), micros(now))?;
+    effects.was_taken(&queue);
+    effects.moved(&queue, 1, Some(State::Pending), Some(State::Cancelled));
+    turn_is_free(transaction, job.as_deref(), effects)
 }
 
 /// What many settlements share: prepared once for all of them.
 struct Settling<'a> {
     transaction: &'a Connection,
-    take: CachedStatement<'a>,
     finish: CachedStatement<'a>,
+    bound: Option<&'a Execution>,
+    removing: Removing<'a>,
     append: Appending<'a>,
     now: i64,
     effects: &'a mut Effects,
@@ -70,51 +72,82 @@ impl<'a> Settling<'a> {
     fn new(transaction: &'a Connection, now: Timestamp, effects: &'a mut Effects) -> Tried<Self> {
         Ok(Self {
             transaction,
-            take: transaction.prepare_cached(TAKE_FENCED)?,
-            finish: transaction.prepare_cached(FINISHED)?,
+            finish: transaction.prepare_cached(FINISH)?,
+            bound: None,
+            removing: Removing::new(transaction),
             append: Appending::new(transaction)?,
             now: micros(now),
             effects,
         })
     }
 
-    fn settle(&mut self, settlement: &Settlement) -> Tried<Settled> {
-        let lease = settlement.lease;
-        let settled = match &settlement.verdict {
-            Verdict::Done => self.finish(lease, State::Done)?,
-            Verdict::Cancelled => self.finish(lease, State::Cancelled)?,
-            Verdict::Dead { reason, error } => self.bury(lease, *reason, error.as_deref())?,
-            again @ Verdict::Again { .. } => self.again(lease, again)?,
+    fn settle(&mut self, settlement: &'a Settlement) -> Tried<Settled> {
+        let (lease, execution) = (settlement.lease, settlement.execution.as_deref());
+        self.removing.settle_down(lease.message)?;
+        match &settlement.verdict {
+            Verdict::Done => self.finish(lease, State::Done, execution),
+            Verdict::Cancelled => self.finish(lease, State::Cancelled, execution),
+            Verdict::Dead { reason, error } => {
+                self.leave(lease, Leaving::Dead(*reason, error.as_deref()), execution)
+            }
+            again @ Verdict::Again { .. } => self.again(lease, again, execution),
+        }
+    }
+
+    /// Out of the hot table, into a row with the attempt that finished it; where they cannot share one,
+    /// into two.
+    fn finish(
+        &mut self,
+        lease: LeaseRef,
+        state: State,
+        execution: Option<&'a Execution>,
+    ) -> Tried<Settled> {
+        let Some(execution) = execution.filter(|one| may_share(one, lease, self.now)) else {
+            return self.leave(lease, Leaving::Finished(state), execution);
         };
-        if let (Settled::Applied, Some(execution)) = (settled, &settlement.execution) {
+        bind(&mut self.finish, execution, self.now, self.bound)?;
+        self.bound = Some(execution);
+        self.finish.raw_bind_parameter(18, token(lease))?;
+        self.finish.raw_bind_parameter(19, self.now)?;
+        self.finish.raw_bind_parameter(20, state.code())?;
+        if self.finish.raw_execute()? == 0 {
+            return self.leave(lease, Leaving::Finished(state), Some(execution));
+        }
+        self.removing.remove(lease.message)?;
+        self.left(&execution.queue, execution.job.as_ref().map(JobName::as_str), state)
+    }
+
+    /// Out of the hot table, and the attempt into a row for itself.
+    fn leave(
+        &mut self,
+        lease: LeaseRef,
+        leaving: Leaving<'_>,
+        execution: Option<&Execution>,
+    ) -> Tried<Settled> {
+        let mut statement = self.transaction.prepare_cached(CURRENT)?;
+        let id = lease.message.as_uuid();
+        let shown = params![id.as_bytes(), token(lease)];
+        let current = statement.query_row(shown, queue_and_job).optional()?;
+        let Some((queue, job)) = current else { return Ok(Settled::Lost) };
+        leave(self.transaction, lease.message, leaving, self.now)?;
+        if let Some(execution) = execution {
             self.append.append(execution)?;
         }
-        Ok(settled)
+        self.left(&queue, job.as_deref(), leaving.state())
     }
 
-    fn finish(&mut self, lease: LeaseRef, state: State) -> Tried<Settled> {
-        let mut rows =
-            self.take.query(params![lease.message.as_uuid().as_bytes(), token(lease)])?;
-        let Some(row) = rows.next()? else { return Ok(Settled::Lost) };
-        put_row(&mut self.finish, row, (self.now, state.code()), None)?;
-        self.effects.moved(&queue_at(row)?, 1, Some(State::Running), Some(state));
-        turn_is_free(self.transaction, row.get_ref(JOB)?.as_str_or_null()?, self.effects)?;
+    fn left(&mut self, queue: &Queue, job: Option<&str>, state: State) -> Tried<Settled> {
+        self.effects.moved(queue, 1, Some(State::Running), Some(state));
+        turn_is_free(self.transaction, job, self.effects)?;
         Ok(Settled::Applied)
     }
 
-    fn bury(&mut self, lease: LeaseRef, reason: DeadReason, error: Option<&str>) -> Tried<Settled> {
-        let mut rows =
-            self.take.query(params![lease.message.as_uuid().as_bytes(), token(lease)])?;
-        let Some(row) = rows.next()? else { return Ok(Settled::Lost) };
-        let mut insert = self.transaction.prepare_cached(DEAD)?;
-        let error = error.map(without_nul);
-        put_row(&mut insert, row, (self.now, reason.code()), error.as_deref())?;
-        self.effects.moved(&queue_at(row)?, 1, Some(State::Running), Some(State::Dead));
-        turn_is_free(self.transaction, row.get_ref(JOB)?.as_str_or_null()?, self.effects)?;
-        Ok(Settled::Applied)
-    }
-
-    fn again(&mut self, lease: LeaseRef, verdict: &Verdict) -> Tried<Settled> {
+    fn again(
+        &mut self,
+        lease: LeaseRef,
+        verdict: &Verdict,
+        execution: Option<&Execution>,
+    ) -> Tried<Settled> {
         let Verdict::Again { due_at, attempt, crashes, snoozes, error, .. } = verdict else {
             return Ok(Settled::Lost);
         };
@@ -129,16 +162,16 @@ impl<'a> Settling<'a> {
             error.as_deref().map(without_nul)
         ];
         let mut statement = self.transaction.prepare_cached(AGAIN_FENCED)?;
-        let moved: Option<(String, Option<String>)> =
-            statement.query_row(row, |row| Ok((row.get(0)?, row.get(1)?))).optional()?;
-        if let Some((queue, job)) = moved {
-            let queue = Queue::from(queue);
+        if let Some((queue, job)) = statement.query_row(row, queue_and_job).optional()? {
             self.effects.is_due(&queue, due_at);
             self.effects.moved(&queue, 1, Some(State::Running), Some(State::Pending));
             turn_is_free(self.transaction, job.as_deref(), self.effects)?;
+            if let Some(execution) = execution {
+                self.append.append(execution)?;
+            }
             return Ok(Settled::Applied);
         }
-        let mut statement = self.transaction.prepare_cached(IS_CURRENT)?;
+        let mut statement = self.transaction.prepare_cached(CURRENT)?;
         let is_current = statement.exists(params![id.as_bytes(), token(lease)])?;
         Ok(if is_current { Settled::CancelRequested } else { Settled::Lost })
     }
@@ -164,8 +197,15 @@ pub(crate) fn turn_is_free(
     Ok(())
 }
 
-fn queue_at(row: &Row<'_>) -> Tried<Queue> {
-    Ok(Queue::from(row.get_ref(QUEUE)?.as_str()?.to_owned()))
+fn queue_and_job(row: &Row<'_>) -> rusqlite::Result<(Queue, Option<String>)> {
+    Ok((Queue::from(row.get::<_, String>(0)?), row.get(1)?))
+}
+
+/// Whether an execution may share a row with the message that it finished: it is of that message, and it
+/// ended just before.
+pub(crate) fn may_share(execution: &Execution, lease: LeaseRef, now: i64) -> bool {
+    execution.message == Some(lease.message)
+        && (0..NEAR).contains(&now.saturating_sub(micros(execution.ended_at)))
 }
 
 pub(crate) fn token(lease: LeaseRef) -> i64 {

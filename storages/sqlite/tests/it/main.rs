@@ -11,6 +11,7 @@ mod engine;
 mod file;
 mod fixture;
 mod full;
+mod history;
 mod neighbours;
 mod outbox;
 mod people;

@@ -78,7 +78,7 @@ async fn several_handles_share_the_work_of_one_file() {
     assert_eq!(done, 900);
     let other = f.somebody_else();
     assert_eq!(
-        (rows_of(&other, "punctual_message"), rows_of(&other, "punctual_finished")),
+        (rows_of(&other, "punctual_message"), rows_of(&other, "punctual_history WHERE state = 2")),
         (0, 900)
     );
 }

@@ -1,0 +1,119 @@
+//! One row of what has ended: a message and its last attempt come and go together where they may, and
+//! each for itself where they must.
+
+use punctual::clock::subtract;
+use punctual::inspect::{ExecutionFilter, Inspect, Page};
+use punctual::jiff::Timestamp;
+use punctual::model::{Ending, Execution, ExecutionId, MessageId, State};
+use punctual::policy::Verdict;
+use punctual::storage::{BrokerRecord, Claimed, Command, Commanded, Prune, Settled, Settlement};
+use punctual::{Clock, Storage, SystemClock};
+use punctual_postgres::PostgresStorage;
+
+use crate::place::{Place, settle};
+
+crate::cases! {
+    an_attempt_that_is_known_already_does_not_take_its_message_with_it,
+    a_message_that_is_sent_again_leaves_its_attempt_behind,
+    rows_of_one_kind_do_not_use_up_the_limit_of_the_other,
+}
+
+/// To the microsecond, as a column holds it.
+fn now() -> Timestamp {
+    Timestamp::from_microsecond(SystemClock.now().as_microsecond()).unwrap()
+}
+
+fn execution(place: &Place, claimed: &Claimed, ended_at: Timestamp) -> Execution {
+    Execution {
+        id: ExecutionId::from_uuid(place.process().as_uuid()),
+        message: Some(claimed.message.id),
+        topic: claimed.message.topic.clone(),
+        queue: claimed.message.queue.clone(),
+        key: None,
+        job: None,
+        nominal: None,
+        source: claimed.message.source,
+        attempt: claimed.attempt,
+        attempts_max: Some(5),
+        process: Some(claimed.lease.owner),
+        due_at: claimed.due_at,
+        started_at: ended_at,
+        ended_at,
+        ending: Ending::Succeeded,
+        note: None,
+    }
+}
+
+async fn claimed(place: &Place, storage: &PostgresStorage) -> Claimed {
+    storage.enqueue(place.entries(1), now()).await.unwrap();
+    place.claim(storage, 1).await.remove(0)
+}
+
+async fn done(storage: &PostgresStorage, claimed: &Claimed, execution: &Execution) {
+    let settlement = Settlement {
+        lease: claimed.lease_ref(),
+        verdict: Verdict::Done,
+        execution: Some(execution.clone().into()),
+    };
+    assert_eq!(storage.settle(vec![settlement], now()).await.unwrap(), [Settled::Applied]);
+}
+
+async fn attempts(storage: &PostgresStorage, message: MessageId) -> Vec<Execution> {
+    let filter = ExecutionFilter { message: Some(message), ..ExecutionFilter::default() };
+    storage.executions(filter, Page::first(10)).await.unwrap().rows
+}
+
+async fn an_attempt_that_is_known_already_does_not_take_its_message_with_it() {
+    let place = Place::new();
+    let storage = place.open().await;
+    let claimed = claimed(&place, &storage).await;
+    let execution = execution(&place, &claimed, now());
+    let record = BrokerRecord { execution: execution.clone().into(), dead: None };
+    storage.record(vec![record], now()).await.unwrap();
+    done(&storage, &claimed, &execution).await;
+    let id = claimed.message.id;
+    assert_eq!(storage.message(id).await.unwrap().unwrap().state, State::Done);
+    assert_eq!(attempts(&storage, id).await, [execution]);
+}
+
+async fn a_message_that_is_sent_again_leaves_its_attempt_behind() {
+    let place = Place::new();
+    let storage = place.open().await;
+    let claimed = claimed(&place, &storage).await;
+    let first = execution(&place, &claimed, now());
+    done(&storage, &claimed, &first).await;
+    let id = claimed.message.id;
+    let redrive = Command::Redrive { id, due_at: now() };
+    assert_eq!(storage.command(redrive, now()).await.unwrap(), Commanded::Applied(1));
+    assert_eq!(storage.message(id).await.unwrap().unwrap().state, State::Pending);
+    assert_eq!(attempts(&storage, id).await, std::slice::from_ref(&first));
+    let again = place.claim(&*storage, 1).await.remove(0);
+    let second = execution(&place, &again, now());
+    done(&storage, &again, &second).await;
+    assert_eq!(attempts(&storage, id).await, [second, first]);
+    let delete = storage.command(Command::Delete(id), now()).await.unwrap();
+    assert_eq!(delete, Commanded::Applied(1));
+    assert!(storage.message(id).await.unwrap().is_none());
+    assert!(attempts(&storage, id).await.is_empty());
+}
+
+async fn rows_of_one_kind_do_not_use_up_the_limit_of_the_other() {
+    let place = Place::new();
+    let storage = place.open().await;
+    let old = subtract(now(), std::time::Duration::from_secs(60));
+    storage.enqueue(place.entries(6), now()).await.unwrap();
+    let claimed = place.claim(&*storage, 6).await;
+    let record = |one| BrokerRecord { execution: execution(&place, one, old).into(), dead: None };
+    storage.record(claimed.iter().map(record).collect(), now()).await.unwrap();
+    settle(&*storage, &claimed).await;
+    let later = punctual::clock::add(now(), std::time::Duration::from_millis(1));
+    let prune = Prune { before: later, limit: 5, dead: false };
+    let first = storage.prune(prune, later).await.unwrap();
+    assert_eq!(first.messages.max(first.executions), 5, "{first:?}");
+    let mut all = first.messages + first.executions;
+    for _ in 0..12 {
+        let more = storage.prune(prune, later).await.unwrap();
+        all += more.messages + more.executions;
+    }
+    assert_eq!(all, 12);
+}

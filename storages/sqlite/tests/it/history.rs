@@ -1,0 +1,171 @@
+//! The history: one row for a message and the attempt that finished it, and rows that are found by the time
+//! in their id or, when that tells a lie, by an index.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use punctual::clock::add;
+use punctual::inspect::{ExecutionFilter, Page};
+use punctual::jiff::Timestamp;
+use punctual::model::{Execution, ExecutionId, MessageId, State};
+use punctual::policy::Verdict;
+use punctual::storage::{Claim, Claimed, Command, Commanded, Prune, Pruned, Settled, Settlement};
+use punctual::uuid::Uuid;
+use punctual::{Inspect, MemoryStorage, Storage, SystemClock};
+use punctual_sqlite::{Durability, SqliteStorage};
+
+use crate::fixture::{Fixture, at, claim, offer, rows_of, settle};
+
+/// Settled at the moment its attempt ends.
+fn at_once(f: &Fixture, claimed: &Claimed) -> Settlement {
+    let settlement = f.settlement(claimed, Verdict::Done);
+    let execution =
+        Execution { ended_at: at(11), ..settlement.execution.as_deref().unwrap().clone() };
+    Settlement { execution: Some(Arc::new(execution)), ..settlement }
+}
+
+async fn executions_of(storage: &SqliteStorage, id: MessageId) -> Vec<Execution> {
+    let filter = ExecutionFilter { message: Some(id), ..ExecutionFilter::default() };
+    storage.executions(filter, Page::first(9)).await.unwrap().rows
+}
+
+#[tokio::test]
+async fn a_message_and_the_attempt_that_finished_it_share_a_row() {
+    let f = Fixture::new();
+    let storage = f.open().await;
+    let message = f.message();
+    offer(&storage, message.clone()).await;
+    let claimed = claim(&storage, f.process(), 1).await.remove(0);
+    let settlement = at_once(&f, &claimed);
+    let execution = settlement.execution.clone().unwrap();
+    assert_eq!(settle(&storage, vec![settlement]).await, [Settled::Applied]);
+    let other = f.somebody_else();
+    assert_eq!(rows_of(&other, "punctual_history"), 1);
+    let record = storage.message(message.id).await.unwrap().unwrap();
+    assert_eq!((&*record.message, record.state), (&message, State::Done));
+    assert_eq!(record.ended_at, Some(at(11)));
+    assert_eq!(executions_of(&storage, message.id).await, [(*execution).clone()]);
+
+    let redrive = Command::Redrive { id: message.id, due_at: at(0) };
+    assert_eq!(storage.command(redrive, at(12)).await.unwrap(), Commanded::Applied(1));
+    assert_eq!(executions_of(&storage, message.id).await, [(*execution).clone()]);
+    assert_eq!(rows_of(&other, "punctual_history WHERE body IS NULL"), 1, "the attempt alone");
+    let claimed = claim(&storage, f.process(), 1).await.remove(0);
+    settle(&storage, vec![at_once(&f, &claimed)]).await;
+    assert_eq!(executions_of(&storage, message.id).await.len(), 2);
+    assert_eq!(storage.check().await.unwrap().findings, Vec::<String>::new());
+    let delete = Command::Delete(message.id);
+    assert_eq!(storage.command(delete, at(13)).await.unwrap(), Commanded::Applied(1));
+    assert_eq!(rows_of(&other, "punctual_history"), 0);
+}
+
+#[tokio::test]
+async fn a_lease_that_is_shown_twice_in_one_call_settles_once() {
+    let f = Fixture::new();
+    let storage = f.open().await;
+    storage.enqueue(f.entries(100), at(0)).await.unwrap();
+    let claimed = claim(&storage, f.process(), 100).await;
+    let settlements = claimed.iter().chain(&claimed).map(|one| at_once(&f, one)).collect();
+    let settled = settle(&storage, settlements).await;
+    assert_eq!(settled[..100], [Settled::Applied; 100]);
+    assert_eq!(settled[100..], [Settled::Lost; 100]);
+    offer(&storage, f.message()).await;
+    let last = claim(&storage, f.process(), 1).await.remove(0);
+    let settled = settle(&storage, vec![at_once(&f, &last), at_once(&f, &last)]).await;
+    assert_eq!(settled, [Settled::Applied, Settled::Lost]);
+    let other = f.somebody_else();
+    assert_eq!(rows_of(&other, "punctual_history"), 101);
+    assert_eq!(rows_of(&other, "punctual_message"), 0);
+}
+
+/// Ids and instants from a few minutes, alike at every run.
+struct Story {
+    random: u64,
+}
+
+const START: i64 = 1_700_000_000_000_000;
+
+impl Story {
+    fn below(&mut self, limit: i64) -> i64 {
+        self.random = self.random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        i64::try_from(self.random >> 33).unwrap() % limit
+    }
+
+    fn instant(&mut self) -> Timestamp {
+        Timestamp::from_microsecond(START + self.below(20_000_000)).unwrap()
+    }
+
+    /// Made within a second before an instant, long before it, after it, or nobody knows when.
+    fn id(&mut self, ended_at: Timestamp) -> ExecutionId {
+        let off = [0, 0, self.below(1_000), self.below(1_100), self.below(9_000), -1_500];
+        let index = usize::try_from(self.below(7)).unwrap();
+        let random = u128::from(self.random) << 64 | u128::from(self.random);
+        let id = off.get(index).map_or(random, |off| {
+            let millisecond = u128::try_from(ended_at.as_millisecond() - off).unwrap();
+            millisecond << 80 | random >> 48
+        });
+        ExecutionId::from_uuid(Uuid::from_u128(id))
+    }
+}
+
+/// Finishes a message, in another second than its attempt or in the same instant; or cancels it.
+async fn finish<S: Storage>(storage: &S, f: &Fixture, number: i64, story: &mut Story) {
+    let message = f.due(at(number));
+    let (id, queue, owner) = (message.id, message.queue.clone(), f.process());
+    storage.enqueue(vec![message.into()], at(0)).await.unwrap();
+    let ended_at = story.instant();
+    if number % 5 == 0 {
+        storage.command(Command::Cancel(id), ended_at).await.unwrap();
+        return;
+    }
+    let claim = Claim { queue, owner, limit: 1, until: at(i64::from(u32::MAX)) };
+    let claimed = storage.claim(claim, ended_at).await.unwrap().remove(0);
+    let verdict = if number % 7 == 0 { Verdict::Cancelled } else { Verdict::Done };
+    let settlement = f.settlement(&claimed, verdict);
+    let execution = settlement.execution.as_deref().unwrap().clone();
+    let execution = Execution { id: story.id(ended_at), ended_at, ..execution };
+    let settlement = Settlement { execution: Some(Arc::new(execution)), ..settlement };
+    let late = Duration::from_millis(if number % 3 == 0 { 1_500 } else { 0 });
+    let settled = storage.settle(vec![settlement], add(ended_at, late)).await.unwrap();
+    assert_eq!(settled, [Settled::Applied]);
+}
+
+async fn prune<S: Storage>(storage: &S, before: Timestamp, limit: usize) -> Pruned {
+    let mut all = Pruned::default();
+    loop {
+        let some = storage.prune(Prune { before, limit, dead: false }, before).await.unwrap();
+        assert!(some.messages <= limit as u64 && some.executions <= limit as u64);
+        if some == Pruned::default() {
+            return all;
+        }
+        all.messages += some.messages;
+        all.executions += some.executions;
+    }
+}
+
+// spec: H-17, H-18
+#[tokio::test]
+async fn what_lies_by_its_time_and_what_strayed_are_counted_and_pruned_to_the_microsecond() {
+    let memory = MemoryStorage::new(Arc::new(SystemClock));
+    let (f, other) = (Fixture::new(), Fixture::new());
+    let sqlite = f.builder().durability(Durability::Normal).open().await.unwrap();
+    let (mut here, mut there) = (Story { random: 41 }, Story { random: 41 });
+    for number in 0..400 {
+        finish(&sqlite, &f, number, &mut here).await;
+        finish(&memory, &other, number, &mut there).await;
+    }
+    let file = f.somebody_else();
+    for rows in ["strayed_at IS NULL", "strayed_at > 0", "state > 0 AND ending = 0"] {
+        let count = rows_of(&file, &format!("punctual_history WHERE {rows}"));
+        assert!(count > 50, "{count} rows with {rows}");
+    }
+    for round in 0..13 {
+        let (since, bucket) = (here.instant(), Duration::from_millis(700));
+        let counted = sqlite.throughput(since, bucket).await.unwrap();
+        assert_eq!(counted, memory.throughput(since, bucket).await.unwrap());
+        let before = Timestamp::from_microsecond(START + round * 1_900_137).unwrap();
+        assert_eq!(prune(&sqlite, before, 7).await, prune(&memory, before, 1_000).await);
+        assert_eq!(sqlite.check().await.unwrap().findings, Vec::<String>::new());
+    }
+    assert_eq!(rows_of(&file, "punctual_history"), 0);
+}
