@@ -13,7 +13,7 @@ use punctual::model::Body;
 use punctual::{Context, Job, MemoryStorage, Publisher, Punctual, Schedule};
 use tokio::runtime::Runtime;
 
-use crate::figure::{Figure, percentile};
+use crate::figure::{Figure, cpu_seconds, percentile};
 
 /// Measures everything about the core.
 pub(crate) fn run(only: Option<&str>, messages: u64) -> Result<Vec<Figure>> {
@@ -181,17 +181,6 @@ fn idleness(runtime: &Runtime) -> Result<Figure> {
             ),
         })
     })
-}
-
-/// The processor time of this process, as the kernel counts it, in seconds.
-fn cpu_seconds() -> Result<f64> {
-    let mut nanoseconds = 0.0;
-    for task in std::fs::read_dir("/proc/self/task")? {
-        let text = std::fs::read_to_string(task?.path().join("schedstat"))?;
-        let running = text.split_whitespace().next().context("schedstat is empty")?;
-        nanoseconds += running.parse::<f64>()?;
-    }
-    Ok(nanoseconds / 1e9)
 }
 
 /// How late one-time messages start, in real time.

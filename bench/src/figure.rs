@@ -1,5 +1,6 @@
 //! A measured figure and how it is shown.
 
+use anyhow::{Context as _, Result};
 use serde::Serialize;
 
 /// One measured value, with what was asked of it.
@@ -23,8 +24,19 @@ pub(crate) fn percentile(sorted: &[f64], percent: usize) -> f64 {
     sorted.get(place).copied().unwrap_or(f64::NAN)
 }
 
+/// The processor time of this process, as the kernel counts it, in seconds.
+pub(crate) fn cpu_seconds() -> Result<f64> {
+    let mut nanoseconds = 0.0;
+    for task in std::fs::read_dir("/proc/self/task")? {
+        let text = std::fs::read_to_string(task?.path().join("schedstat"))?;
+        let running = text.split_whitespace().next().context("schedstat is empty")?;
+        nanoseconds += running.parse::<f64>()?;
+    }
+    Ok(nanoseconds / 1e9)
+}
+
 /// Prints figures as a table, or as JSON lines.
-pub(crate) fn print(figures: &[Figure], json: bool) -> anyhow::Result<()> {
+pub(crate) fn print(figures: &[Figure], json: bool) -> Result<()> {
     for figure in figures {
         if json {
             println!("{}", serde_json::to_string(figure)?);

@@ -6,6 +6,7 @@
 
 mod core_suite;
 mod figure;
+mod jobs_suite;
 mod storage_suite;
 
 use clap::{Parser, ValueEnum};
@@ -21,7 +22,7 @@ struct Arguments {
     #[arg(value_enum, default_value = "core")]
     suite: Suite,
     /// Measure only this part of the suite: throughput, cron, idle or punctuality of the core; sqlite,
-    /// postgres or idle of the storages.
+    /// postgres or idle of the storages; memory, sqlite, dispatch or postgres of the jobs.
     #[arg(long)]
     only: Option<String>,
     /// How many messages rates are measured with; a million in memory, 100,000 in storages.
@@ -36,6 +37,8 @@ struct Arguments {
 enum Suite {
     /// The core in memory.
     Core,
+    /// Jobs: many schedules, the cost of one dispatch, one-time jobs that are due at once.
+    Jobs,
     /// The durable storages, beside raw loops over the same rows.
     Storage,
 }
@@ -45,6 +48,7 @@ fn main() -> anyhow::Result<()> {
     let only = arguments.only.as_deref();
     let figures = match arguments.suite {
         Suite::Core => core_suite::run(only, arguments.messages.unwrap_or(1_000_000) as u64)?,
+        Suite::Jobs => jobs_suite::run(only)?,
         Suite::Storage => storage_suite::run(only, arguments.messages.unwrap_or(100_000))?,
     };
     figure::print(&figures, arguments.json)

@@ -10,8 +10,8 @@ use crate::cargo::cargo;
 use crate::local_servers::{self, Servers};
 use crate::workspace::Workspace;
 
-/// The suite that measures storages.
-const STORAGE: &str = "storage";
+/// The suites that need servers.
+const WITH_SERVERS: [&str; 2] = ["storage", "jobs"];
 
 #[derive(clap::Args)]
 pub(crate) struct Options {
@@ -25,7 +25,7 @@ pub(crate) fn run(workspace: &Workspace, options: &Options) -> Result<bool> {
         bail!("there is no bench/ crate in this workspace yet");
     }
     let mut servers = Servers::default();
-    if options.arguments.first().is_some_and(|suite| suite == STORAGE) {
+    if options.arguments.first().is_some_and(|suite| WITH_SERVERS.contains(&suite.as_str())) {
         let wanted = local_servers::wanted(workspace, &[]);
         local_servers::sweep(workspace)?;
         local_servers::provide(&wanted)?;
