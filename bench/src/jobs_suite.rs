@@ -130,12 +130,7 @@ async fn recurring<S: Storage + Inspect>(
         ),
         figure("lateness of recurring jobs, p50", percentile(&sorted, 50), "ms", ""),
         figure("lateness of recurring jobs, p99", percentile(&sorted, 99), "ms", "under 20"),
-        figure(
-            "processor while all of them wait",
-            idle,
-            "% of a core",
-            "under 1",
-        ),
+        figure("processor while all of them wait", idle, "% of a core", "under 1"),
     ])
 }
 

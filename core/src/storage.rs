@@ -10,7 +10,6 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
 
 use async_trait::async_trait;
 use jiff::Timestamp;
@@ -558,8 +557,3 @@ impl Bell {
         Wakeup { rings: self.rings.clone(), heard: self.rings.count.load(Ordering::Acquire) }
     }
 }
-
-/// How long a process is believed alive after a beat: three missed beats.
-pub const BEAT_LENGTH: Duration = Duration::from_secs(30);
-/// How often a process beats.
-pub const BEAT_INTERVAL: Duration = Duration::from_secs(10);

@@ -45,6 +45,7 @@ use crate::storage::{Line, Storage};
 /// When a rehearsal begins unless it says otherwise.
 pub const START: Timestamp = Timestamp::constant(1_772_434_800, 0); // 2026-03-02T07:00:00Z, a Monday
 
+const HOUR: Duration = Duration::from_secs(3_600);
 /// How many turns of the runtime without any event mean that nothing more happens by itself.
 const QUIET_TURNS: usize = 64;
 /// How many times a rehearsal looks whether something happened before it gives up.
@@ -94,8 +95,14 @@ impl Rehearsal {
             .clock(clock.clone())
             .storage(storage.clone())
             .ids(Arc::new(Ids::random()))
-            // Nobody else writes here, so there is nothing to look for now and then.
-            .options(|options| options.poll_interval = Duration::from_secs(3_600))
+            // Nobody else writes here and nobody crashes unnoticed, so there is little to look for; what
+            // wakes up every few seconds would make a week long.
+            .options(|options| {
+                options.poll_interval = HOUR;
+                options.beat_interval = HOUR;
+                options.rescue_interval = HOUR;
+                options.lease_length = 3 * HOUR;
+            })
             .middleware(failing.clone());
         let punctual = build(builder).build()?;
         punctual.start().await?;

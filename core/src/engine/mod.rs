@@ -35,6 +35,7 @@ pub(crate) use lookout::Lookout;
 pub use options::Options;
 pub(crate) use process::Process;
 pub use pruner::Pruner;
+pub use pulse::BEATS_MISSED;
 pub(crate) use pulse::{PULSE_REST_MAX, Pulse, alive, goodbye};
 pub use recent::RECENT_RUNS_MAX;
 pub(crate) use recent::Recent;

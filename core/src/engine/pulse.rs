@@ -14,8 +14,10 @@ use crate::error::Result;
 use crate::event::Event;
 use crate::handler::Cause;
 use crate::model::LeaseRef;
-use crate::storage::{BEAT_INTERVAL, BEAT_LENGTH, Extended, Line, Storage, Wakeup};
+use crate::storage::{Extended, Line, Storage, Wakeup};
 
+/// After so many missed beats a process is believed gone.
+pub const BEATS_MISSED: u32 = 3;
 /// A correction beyond this is worth a warning.
 const DRIFT_NOTED: Duration = Duration::from_secs(1);
 /// The longest rest after failures: a handler whose lease runs out meanwhile has to be stopped.
@@ -36,7 +38,7 @@ impl Pulse {
 
     /// How often the pulse beats.
     fn interval(&self) -> Duration {
-        BEAT_INTERVAL.min(self.process.options.lease_length / 3)
+        self.process.options.beat_interval.min(self.process.options.lease_length / 3)
     }
 
     /// What it listens to: requests to cancel what is running.
@@ -146,7 +148,7 @@ pub(crate) async fn alive(process: &Process, now: Timestamp) -> Result<Timestamp
 }
 
 async fn beat(process: &Process, now: Timestamp) -> Result<()> {
-    let until = add(now, BEAT_LENGTH);
+    let until = add(now, process.options.beat_interval * BEATS_MISSED);
     for storage in &process.storages {
         storage.beat(process.id, until, now).await?;
     }

@@ -53,3 +53,4 @@ mod transfers;
 mod transport;
 mod transports;
 mod walk;
+mod week;

@@ -8,10 +8,11 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use punctual::Clock;
+use punctual::Options;
 use punctual::clock::{add, between};
+use punctual::engine::BEATS_MISSED;
 use punctual::jiff::{SignedDuration, Timestamp};
 use punctual::model::ProcessId;
-use punctual::storage::BEAT_LENGTH;
 use tokio::sync::Notify;
 
 use super::shared::{Shared, lock};
@@ -85,7 +86,8 @@ impl Machine {
         self.skew.fetch_add(nanos, Ordering::Relaxed);
         self.wandered.fetch_add(nanos.abs(), Ordering::Relaxed);
         // Further ahead than a beat lasts it notices by itself.
-        let beat = i64::try_from(BEAT_LENGTH.as_nanos()).unwrap_or(i64::MAX);
+        let beat = i64::try_from((Options::default().beat_interval * BEATS_MISSED).as_nanos())
+            .unwrap_or(i64::MAX);
         self.widen(nanos.abs().min(beat));
         self.skew_changed.notify_waiters();
     }
