@@ -310,3 +310,21 @@ async fn what_a_job_with_the_longest_name_sends_can_be_written_and_read_back() {
         assert_eq!(serde_json::from_str::<MessageRecord>(&text).unwrap(), record);
     }
 }
+
+// From the last occurrence that was decided about, else from the moment the job was declared; in its zone.
+// spec: T-17
+#[tokio::test]
+async fn the_next_occurrence_is_the_first_after_the_last_one_or_after_the_declaration() {
+    let log = Log::default();
+    let bench = Bench::start(|builder| {
+        let job = Job::cron("report", "15 * * * *").zone("Asia/Kathmandu");
+        builder.job(job, telling::<Occurrence>(&log, |run, _| run.nominal.to_string()))
+    })
+    .await;
+    // Declared at 07:00 UTC, which is 12:45 there: the next quarter past is at 07:30 UTC.
+    let cursor = || async { bench.punctual.admin().job("report").await.unwrap().cursor };
+    assert_eq!(cursor().await, Some(instant("2026-03-02T07:30:00Z")));
+    bench.advance(seconds(1_800)).await;
+    assert_eq!(log.lines(), ["2026-03-02T07:30:00Z"]);
+    assert_eq!(cursor().await, Some(instant("2026-03-02T08:30:00Z")));
+}
