@@ -149,6 +149,7 @@ pub async fn within<T>(
 mod tests {
     use super::*;
 
+    // Trap 11.
     // spec: T-14, T-15, T-16
     #[test]
     fn ticks_stay_on_the_boundaries_of_the_clock() {

@@ -229,6 +229,7 @@ fn due_at(delivery: &Delivery) -> Timestamp {
 mod tests {
     use super::*;
 
+    // Trap 6.
     // spec: H-28
     #[test]
     fn timeout_is_a_failure_shutdown_is_not_and_cancel_is_neither() {

@@ -82,6 +82,7 @@ async fn skip_to_next_runs_nothing_and_leaves_an_answer_for_each() {
     assert_eq!(log.lines(), ["11:00 at 11:00"]);
 }
 
+// Trap 9: capped and in order.
 // spec: M-16, M-19, M-12
 #[tokio::test]
 async fn fire_all_runs_each_in_its_order_and_is_capped() {
@@ -104,6 +105,7 @@ async fn fire_all_runs_each_in_its_order_and_is_capped() {
     assert!(dropped.iter().all(|run| run.ending == Ending::Skipped(SkipReason::CatchUpLimit)));
 }
 
+// Trap 9: a restart in the middle.
 // spec: M-16
 #[tokio::test]
 async fn a_restart_in_the_middle_of_fire_all_repeats_nothing() {

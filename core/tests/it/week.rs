@@ -118,6 +118,7 @@ async fn live_through(place: &Place, misfire: Misfire) -> Rehearsal {
     process
 }
 
+// Trap 19: a gap, a fold, and a change of thirty minutes.
 // spec: M-1, M-2, M-14, M-15, M-16, M-17, M-19, M-22, U-19, H-42, H-43
 #[tokio::test]
 async fn a_week_with_two_outages_in_four_zones_and_by_four_policies() {

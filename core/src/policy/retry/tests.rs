@@ -20,6 +20,7 @@ fn exponential(first: Duration, jitter: f64) -> Retry {
     }
 }
 
+// Trap 10.
 // spec: T-37, T-38, T-39, T-40, T-41, T-73
 #[test]
 fn proportional_waits_follow_the_table() {

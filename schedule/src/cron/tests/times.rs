@@ -193,6 +193,7 @@ fn ends_where_time_ends() {
     }
 }
 
+// Trap 19: a gap.
 // spec: U-19, U-46
 #[test]
 fn runs_once_at_the_end_of_a_gap() {
