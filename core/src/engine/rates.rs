@@ -19,32 +19,55 @@ const UNKNOWN: Duration = Duration::from_secs(1);
 /// A claimed message, and when it may start if not now.
 pub(super) type Ruled = (Claimed, Option<Timestamp>);
 
-/// Asks once for each name how many may start.
-pub(super) async fn rule(process: &Process, claimed: Vec<Claimed>, now: Timestamp) -> Vec<Ruled> {
-    let mut wanted: BTreeMap<Key, (Rate, u32)> = BTreeMap::new();
-    for (name, rate) in claimed.iter().filter_map(rate_of) {
-        wanted.entry(name.clone()).or_insert((rate, 0)).1 += 1;
-    }
-    if wanted.is_empty() {
-        return claimed.into_iter().map(|one| (one, None)).collect();
-    }
-    let mut left: BTreeMap<Key, Left> = BTreeMap::new();
-    for (name, (rate, wanted)) in wanted {
-        let permit = Permit { name: name.clone(), rate, wanted };
-        let permitted = process.storage.permit(permit, now).await.unwrap_or_else(|error| {
-            let again_at = add(now, UNKNOWN);
-            let (service, error) = ("rates".to_owned(), error.to_string());
-            process.events.emit(Event::ServiceFailed { service, error, again_at });
-            Permitted { granted: 0, next_at: again_at }
+/// Up to when the starts of each name are planned, as far as this worker knows. Messages that come for
+/// the first time are put behind each other, so that each comes back once and not all of them at once.
+#[derive(Default)]
+pub(super) struct Rates {
+    planned_until: BTreeMap<Key, Timestamp>,
+}
+
+impl Rates {
+    /// Asks once for each name how many may start.
+    pub(super) async fn rule(
+        &mut self,
+        process: &Process,
+        claimed: Vec<Claimed>,
+        now: Timestamp,
+    ) -> Vec<Ruled> {
+        let mut wanted: BTreeMap<Key, (Rate, u32)> = BTreeMap::new();
+        for (name, rate) in claimed.iter().filter_map(rate_of) {
+            wanted.entry(name.clone()).or_insert((rate, 0)).1 += 1;
+        }
+        if wanted.is_empty() {
+            return claimed.into_iter().map(|one| (one, None)).collect();
+        }
+        self.planned_until.retain(|_, until| *until > now);
+        let mut left: BTreeMap<Key, Left> = BTreeMap::new();
+        for (name, (rate, wanted)) in wanted {
+            let permitted = ask(process, Permit { name: name.clone(), rate, wanted }, now).await;
+            let soon = permitted.next_at;
+            let planned = self.planned_until.get(&name).copied().unwrap_or(soon).max(soon);
+            let step = rate.per / rate.count.max(1);
+            left.insert(name, Left { granted: permitted.granted, soon, planned, step });
+        }
+        let ruled = claimed.into_iter().map(|one| {
+            let left = rate_of(&one).and_then(|(name, _)| left.get_mut(name));
+            let next = left.and_then(|left| left.take(one.due_at > one.message.due_at));
+            (one, next)
         });
-        let step = rate.per / rate.count.max(1);
-        left.insert(name, Left { granted: permitted.granted, next_at: permitted.next_at, step });
+        let ruled = ruled.collect();
+        self.planned_until.extend(left.into_iter().map(|(name, left)| (name, left.planned)));
+        ruled
     }
-    let ruled = claimed.into_iter().map(|one| {
-        let next = rate_of(&one).and_then(|(name, _)| left.get_mut(name)).and_then(Left::take);
-        (one, next)
-    });
-    ruled.collect()
+}
+
+async fn ask(process: &Process, permit: Permit, now: Timestamp) -> Permitted {
+    process.storage.permit(permit, now).await.unwrap_or_else(|error| {
+        let again_at = add(now, UNKNOWN);
+        let (service, error) = ("rates".to_owned(), error.to_string());
+        process.events.emit(Event::ServiceFailed { service, error, again_at });
+        Permitted { granted: 0, next_at: again_at }
+    })
 }
 
 fn rate_of(claimed: &Claimed) -> Option<(&Key, Rate)> {
@@ -52,23 +75,25 @@ fn rate_of(claimed: &Claimed) -> Option<(&Key, Rate)> {
     Some((&limit.name, limit.rate?))
 }
 
-/// What is left of what was granted, and when the next ones may start.
+/// What is left of what was granted, and when the next ones may start: those that have waited before
+/// soon, the others behind everything that is planned.
 struct Left {
     granted: u32,
-    next_at: Timestamp,
+    soon: Timestamp,
+    planned: Timestamp,
     step: Duration,
 }
 
 impl Left {
     /// When the next one may start; nothing means now.
-    fn take(&mut self) -> Option<Timestamp> {
+    fn take(&mut self, has_waited: bool) -> Option<Timestamp> {
         if self.granted > 0 {
             self.granted -= 1;
             return None;
         }
-        let at = self.next_at;
-        // One after the other, so that they do not all come back to ask at once.
-        self.next_at = add(at, self.step);
+        let place = if has_waited { &mut self.soon } else { &mut self.planned };
+        let at = *place;
+        *place = add(at, self.step);
         Some(at)
     }
 }

@@ -8,7 +8,7 @@ use jiff::Timestamp;
 
 use super::attempt::{attempt, context};
 use super::in_flight::{Slot, Slots};
-use super::rates::rule;
+use super::rates::Rates;
 use super::settle::Started;
 use super::{Process, Service, Settler, Turn, alive, backoff};
 use crate::clock::{Clock, add, within};
@@ -46,6 +46,7 @@ pub(crate) struct QueueWorker {
     name: String,
     slots: Arc<Slots>,
     running_max: Option<usize>,
+    rates: Rates,
     claimed_last: usize,
     /// How many claims in a row brought all that was asked for.
     full_claims: u32,
@@ -55,8 +56,8 @@ impl QueueWorker {
     pub(crate) fn new(process: Arc<Process>, settler: Settler, worked: Worked) -> Self {
         let Worked { queue, concurrency, running_max } = worked;
         let (name, slots) = (format!("worker of {queue}"), Slots::new(concurrency));
-        let (claimed_last, full_claims) = (0, 0);
-        Self { process, settler, queue, name, slots, running_max, claimed_last, full_claims }
+        let (rates, claimed_last, full_claims) = (Rates::default(), 0, 0);
+        Self { process, settler, queue, name, slots, running_max, rates, claimed_last, full_claims }
     }
 
     /// The priority that goes first this time, while there is more to do than can be done.
@@ -138,7 +139,7 @@ impl Service for QueueWorker {
         let more = claimed.len() == limit;
         self.claimed_last = claimed.len();
         self.full_claims = if more { self.full_claims.wrapping_add(1) } else { 0 };
-        for (one, later) in rule(&self.process, claimed, now).await {
+        for (one, later) in self.rates.rule(&self.process, claimed, now).await {
             self.start(one, later);
         }
         if more {

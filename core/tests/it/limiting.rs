@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use punctual::model::{Ending, SkipReason, State};
-use punctual::{Context, ErrorKind, Job, Outcome, Overlap};
+use punctual::{Context, ErrorKind, Inspect, Job, Outcome, Overlap};
 
 use crate::acting::{Gate, endings, history, telling, waiting};
 use crate::harness::{Bench, Log, seconds, world};
@@ -267,4 +267,25 @@ async fn limits_that_contradict_each_other_are_refused() {
     assert!(error.to_string().contains("\"x\"") && error.to_string().contains("\"y\""), "{error}");
     let error = publisher.publish("a", &()).limit("x", 0).await.unwrap_err();
     assert!(error.to_string().contains("allow at least 1"), "{error}");
+}
+
+// Each message is put where its turn comes, so that a crowd does not ask again and again.
+#[tokio::test]
+async fn a_crowd_over_its_rate_is_put_off_about_once_each() {
+    let log = Log::default();
+    let bench = Bench::start(|builder| {
+        builder.handler("mail", telling::<()>(&log, |(), _| "sent".to_owned()))
+    })
+    .await;
+    let publisher = bench.punctual.publisher();
+    let crowd = (0..2_000).map(|_| publisher.publish("mail", &()).rate("smtp", 10, seconds(1)));
+    publisher.publish_all(crowd.collect()).await.unwrap();
+    for _ in 0..100 {
+        bench.rest().await;
+    }
+    assert_eq!(log.len(), 10);
+    let waiting = bench.storage.counts(bench.clock.now()).await.unwrap();
+    assert_eq!(waiting.oldest_due, None, "all have a place in the future");
+    bench.advance(seconds(199)).await;
+    assert_eq!(log.len(), 2_000);
 }
