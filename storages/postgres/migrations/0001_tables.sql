@@ -27,7 +27,18 @@ CREATE TABLE {schema}.message (
     job              text COLLATE "C",
     body             bytea NOT NULL,
     extra            text COLLATE "C",
-    error            text COLLATE "C"
+    error            text COLLATE "C",
+    -- What few messages have: the limit they share and how many it lets run, the batch they are of or
+    -- wait for, and what their handler said while it worked.
+    lane             text COLLATE "C",
+    lane_max         integer,
+    batch            uuid,
+    waits_for        uuid,
+    -- Whether the deduplication key is free again: nothing when it is held while the message is alive,
+    -- false and then true when it is held until the first claim.
+    released         boolean,
+    progress         text COLLATE "C",
+    checkpoint       text COLLATE "C"
 ) WITH (
     -- Every message is written twice and deleted once, so dead rows come as fast as messages go.
     -- Vacuum must begin early whatever the size, and must not doze between pages.
@@ -41,14 +52,24 @@ CREATE TABLE {schema}.message (
 );
 
 -- What a claim walks, one priority after the other; future messages are behind the due ones.
-CREATE INDEX message_pending ON {schema}.message (queue, priority DESC, due_at, id) WHERE state = 0;
+-- Messages that share a limit are in indexes of their own, so that a crowd of them is in nobody's way.
+CREATE INDEX message_pending ON {schema}.message (queue, priority DESC, due_at, id)
+    WHERE state = 0 AND lane IS NULL;
+CREATE INDEX message_limited ON {schema}.message (queue, priority DESC, due_at, id)
+    WHERE state = 0 AND lane IS NOT NULL;
+-- How many of a limit run, and who waits for it.
+CREATE INDEX message_lane ON {schema}.message (lane, state, queue, priority DESC, due_at, id)
+    WHERE lane IS NOT NULL;
 -- What the rescuer and a person looking for an owner ask.
 CREATE INDEX message_running ON {schema}.message (owner, lease_until) WHERE state = 1;
-CREATE UNIQUE INDEX message_dedupe ON {schema}.message (dedupe) WHERE dedupe IS NOT NULL;
+CREATE UNIQUE INDEX message_dedupe ON {schema}.message (dedupe)
+    WHERE dedupe IS NOT NULL AND released IS NOT TRUE;
 CREATE INDEX message_about ON {schema}.message (topic, key) WHERE key IS NOT NULL;
 CREATE INDEX message_job ON {schema}.message (job, state) WHERE job IS NOT NULL;
 -- Two exclusive messages of one job never run together, whatever two nodes think at once.
 CREATE UNIQUE INDEX message_exclusive ON {schema}.message (job) WHERE state = 1 AND exclusive AND job IS NOT NULL;
+CREATE INDEX message_batch ON {schema}.message (batch) WHERE batch IS NOT NULL;
+CREATE INDEX message_waiting ON {schema}.message (waits_for) WHERE waits_for IS NOT NULL;
 
 -- Given out one by one, after the row is locked: every lease has a token greater than all before.
 CREATE SEQUENCE {schema}.token AS bigint;
@@ -74,9 +95,14 @@ CREATE TABLE {schema}.dead (
     job        text COLLATE "C",
     body       bytea NOT NULL,
     extra      text COLLATE "C",
-    error      text COLLATE "C"
+    error      text COLLATE "C",
+    batch      uuid,
+    progress   text COLLATE "C",
+    checkpoint text COLLATE "C"
 );
 CREATE INDEX dead_ended ON {schema}.dead (ended_at, id);
+CREATE INDEX dead_job ON {schema}.dead (job) WHERE job IS NOT NULL;
+CREATE INDEX dead_batch ON {schema}.dead (batch) WHERE batch IS NOT NULL;
 
 -- What has ended: a row for every attempt and for every occurrence that was skipped. The attempt with
 -- which a message was done (state 2) or cancelled (4) also holds the rest of that message; such a
@@ -109,7 +135,11 @@ CREATE TABLE {schema}.history (
     dedupe       text COLLATE "C",
     body         bytea,
     extra        text COLLATE "C",
-    error        text COLLATE "C"
+    error        text COLLATE "C",
+    log          text COLLATE "C",
+    batch        uuid,
+    progress     text COLLATE "C",
+    checkpoint   text COLLATE "C"
 ) PARTITION BY RANGE (ended_at);
 CREATE UNIQUE INDEX history_id ON {schema}.history (id, ended_at) WHERE id IS NOT NULL;
 -- Every row is in one of these two, so that neither a page of messages nor one of attempts walks over
@@ -117,6 +147,7 @@ CREATE UNIQUE INDEX history_id ON {schema}.history (id, ended_at) WHERE id IS NO
 CREATE INDEX history_finished ON {schema}.history (message) WHERE state IS NOT NULL;
 CREATE INDEX history_attempt ON {schema}.history (message) WHERE state IS NULL;
 CREATE INDEX history_job ON {schema}.history (job, id) WHERE job IS NOT NULL;
+CREATE INDEX history_batch ON {schema}.history (batch) WHERE batch IS NOT NULL;
 CREATE INDEX history_ended ON {schema}.history USING brin (ended_at) WITH (pages_per_range = 32);
 -- Whatever no day was made for; a write never fails for want of a partition.
 CREATE TABLE {schema}.history_rest PARTITION OF {schema}.history DEFAULT;
@@ -138,6 +169,20 @@ CREATE INDEX job_due ON {schema}.job (due_at, name) WHERE due_at IS NOT NULL;
 CREATE TABLE {schema}.process (
     id          uuid PRIMARY KEY,
     alive_until timestamptz NOT NULL
+) WITH (fillfactor = 40, autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_threshold = 200);
+
+-- Deduplication keys that keep others out until an instant, whatever becomes of their message.
+CREATE TABLE {schema}.held_key (
+    key     text COLLATE "C" PRIMARY KEY,
+    message uuid NOT NULL,
+    until   timestamptz NOT NULL
+);
+CREATE INDEX held_key_until ON {schema}.held_key (until);
+
+-- Until when each name has used its rate up. Updated in place.
+CREATE TABLE {schema}.rate (
+    name       text COLLATE "C" PRIMARY KEY,
+    used_until timestamptz NOT NULL
 ) WITH (fillfactor = 40, autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_threshold = 200);
 
 -- Which deliveries a group of consumers has dealt with.

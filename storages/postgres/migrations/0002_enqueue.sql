@@ -113,6 +113,17 @@ BEGIN
         ) THEN
             RETURN new_id;
         END IF;
+        IF new_dedupe IS NOT NULL THEN
+            SELECT m.id INTO twin FROM {schema}.message m
+            WHERE m.dedupe = new_dedupe AND m.released IS NOT TRUE;
+            IF NOT FOUND THEN
+                SELECT h.message INTO twin FROM {schema}.held_key h
+                WHERE h.key = new_dedupe AND h.until > made AND h.message <> new_id;
+            END IF;
+            IF FOUND THEN
+                RETURN twin;
+            END IF;
+        END IF;
         INSERT INTO {schema}.message (id, queue, topic, priority, source, due_at, planned_at, created_at,
             key, dedupe, body, extra)
         VALUES (new_id, new_queue, new_topic, enqueue.priority, 0, due, due, made, new_key, new_dedupe,
@@ -125,10 +136,6 @@ BEGIN
                     || (floor(extract(epoch FROM due) * 1000000)::int8)::text || ' q' || new_queue);
             END IF;
             RETURN new_id;
-        END IF;
-        SELECT m.id INTO twin FROM {schema}.message m WHERE m.dedupe = new_dedupe;
-        IF FOUND THEN
-            RETURN twin;
         END IF;
     END LOOP;
     RAISE EXCEPTION 'others changed the same messages at the same time; try again'

@@ -1,9 +1,12 @@
 -- Stores what was found to be new; whoever was faster makes the count smaller.
 INSERT INTO {schema}.message (id, queue, topic, priority, source, exclusive, due_at, planned_at,
-    created_at, key, dedupe, job, body, extra, attempt, crashes, snoozes, error)
+    created_at, key, dedupe, job, body, extra, attempt, crashes, snoozes, error,
+    progress, checkpoint, lane, lane_max, batch, waits_for, released)
 SELECT e.* FROM unnest($1::uuid[], $2::text[], $3::text[], $4::int2[], $5::int2[], $6::bool[],
     $7::timestamptz[], $8::timestamptz[], $9::timestamptz[], $10::text[], $11::text[], $12::text[],
-    $13::bytea[], $14::text[], $15::int4[], $16::int4[], $17::int4[], $18::text[])
+    $13::bytea[], $14::text[], $15::int4[], $16::int4[], $17::int4[], $18::text[], $19::text[],
+    $20::text[], $21::text[], $22::int4[], $23::uuid[], $24::uuid[], $25::bool[])
     AS e(id, queue, topic, priority, source, exclusive, due_at, planned_at, created_at, key, dedupe,
-         job, body, extra, attempt, crashes, snoozes, error)
+         job, body, extra, attempt, crashes, snoozes, error, progress, checkpoint, lane, lane_max,
+         batch, waits_for, released)
 ON CONFLICT DO NOTHING

@@ -7,5 +7,6 @@ WITH letters AS (
 )
 UPDATE {schema}.history h
 SET planned_at = NULL, created_at = NULL, crashes = NULL, snoozes = NULL, priority = NULL, state = NULL,
-    exclusive = NULL, dedupe = NULL, body = NULL, extra = NULL, error = NULL
+    exclusive = NULL, dedupe = NULL, body = NULL, extra = NULL, error = NULL,
+    batch = NULL, progress = NULL, checkpoint = NULL
 WHERE h.message = ANY($1::uuid[]) AND h.state IS NOT NULL AND h.id IS NOT NULL

@@ -5,7 +5,7 @@
 -- in which nothing is set is empty and reads as NULL.
 WITH current AS MATERIALIZED (
     SELECT width_bucket(m.id, $1::uuid[]) AS n, m.ctid AS place, m.cancel_requested, m.id, m.due_at,
-        m.attempt, m.source, m.topic, m.queue, m.key, m.job
+        m.attempt, m.source, m.topic, m.queue, m.key, m.job, m.lane
     FROM {schema}.message m
     WHERE m.id = ANY($1::uuid[]) AND m.state + 0 = 1
       AND m.token = ($2::int8[])[width_bucket(m.id, $1::uuid[])]
@@ -13,18 +13,19 @@ WITH current AS MATERIALIZED (
     FOR UPDATE OF m
 ), back AS (
     UPDATE {schema}.message m
-    SET state = 0, due_at = ($11::timestamptz[])[c.n], attempt = ($12::int4[])[c.n],
-        crashes = ($13::int4[])[c.n], snoozes = ($14::int4[])[c.n],
-        error = coalesce(($15::text[])[c.n], m.error), owner = NULL, token = NULL, lease_until = NULL
+    SET state = 0, due_at = ($12::timestamptz[])[c.n], attempt = ($13::int4[])[c.n],
+        crashes = ($14::int4[])[c.n], snoozes = ($15::int4[])[c.n],
+        error = coalesce(($16::text[])[c.n], m.error), owner = NULL, token = NULL, lease_until = NULL
     FROM current c
     WHERE m.ctid = c.place AND NOT c.cancel_requested
 ), told AS (
     INSERT INTO {schema}.history (id, message, process, due_at, started_at, ended_at, nominal, attempt,
-        attempts_max, source, ending, topic, queue, key, job, note)
+        attempts_max, source, ending, topic, queue, key, job, note, log)
     SELECT e.execution, id, ($4::uuid[])[n], due_at, ($5::timestamptz[])[n], ($6::timestamptz[])[n],
         ($7::timestamptz[])[n], attempt,
-        ($8::int4[])[n], source, ($9::int2[])[n], topic, queue, key, job, ($10::text[])[n]
+        ($8::int4[])[n], source, ($9::int2[])[n], topic, queue, key, job, ($10::text[])[n],
+        ($11::text[])[n]
     FROM (SELECT {id} AS execution, current.* FROM current WHERE NOT cancel_requested) AS e
     WHERE e.execution IS NOT NULL
 )
-SELECT n::int8, job, queue, cancel_requested FROM current
+SELECT n::int8, job, lane, queue, cancel_requested FROM current

@@ -7,13 +7,16 @@ WITH known AS MATERIALIZED (
     UNION ALL
     (SELECT 1 FROM {schema}.dead d WHERE d.id BETWEEN $15 AND $16 LIMIT 1)
     UNION ALL
-    (SELECT 1 FROM {schema}.message m WHERE m.dedupe = ANY($18::text[]) LIMIT 1)
+    (SELECT 1 FROM {schema}.message m WHERE m.dedupe = ANY($18::text[]) AND m.released IS NOT TRUE
+     LIMIT 1)
+    UNION ALL
+    (SELECT 1 FROM {schema}.held_key h WHERE h.key = ANY($18::text[]) LIMIT 1)
 )
 INSERT INTO {schema}.message (id, queue, topic, priority, source, exclusive, due_at, planned_at,
-    created_at, key, dedupe, job, body, extra)
+    created_at, key, dedupe, job, body, extra, lane, lane_max, batch, waits_for, released)
 SELECT e.* FROM unnest($1::uuid[], $2::text[], $3::text[], $4::int2[], $5::int2[], $6::bool[],
     $7::timestamptz[], $8::timestamptz[], $9::timestamptz[], $10::text[], $11::text[], $12::text[],
-    $13::bytea[], $14::text[])
+    $13::bytea[], $14::text[], $19::text[], $20::int4[], $21::uuid[], $22::uuid[], $23::bool[])
     AS e(id, queue, topic, priority, source, exclusive, due_at, planned_at, created_at, key, dedupe,
-         job, body, extra)
+         job, body, extra, lane, lane_max, batch, waits_for, released)
 WHERE NOT EXISTS (SELECT 1 FROM known)

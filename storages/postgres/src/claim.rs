@@ -16,10 +16,12 @@ use crate::failure::Failure;
 use crate::inner::{Inner, attempt};
 use crate::marks::Start;
 use crate::session::Session;
-use crate::value::Micros;
+use crate::statements::Sql;
+use crate::ties::lane_of;
+use crate::value::{Micros, Param};
 
 /// The most messages of one claim; more is asked for again.
-const CLAIM_MAX: usize = 10_000;
+pub(crate) const CLAIM_MAX: usize = 10_000;
 
 impl Inner {
     pub(crate) async fn claim(&self, claim: &Claim, now: Timestamp) -> Result<Vec<Claimed>> {
@@ -27,7 +29,7 @@ impl Inner {
             return Ok(Vec::new());
         }
         attempt!(self, |held| async {
-            let start = self.marks.start(&claim.queue, self.clock.now());
+            let start = self.marks.start(&claim.queue, self.clock.now()).led_by(claim.first);
             let mut found = self.claim_from(held, claim, now, &start).await;
             // Two nodes may give two exclusive messages of one job at once; the index lets one.
             if found.as_ref().is_err_and(Failure::is_duplicate) {
@@ -35,51 +37,86 @@ impl Inner {
             }
             let mut found = found?;
             if !start.is_full && found.len() < claim.limit {
-                // Another connection is not at hand here; what was found is safe, so a failure of the
-                // second look is no reason to forget it.
                 if let Some(full) =
                     self.marks.beginning(&claim.queue, found.len(), self.clock.now())
                 {
-                    let left = claim.limit - found.len();
-                    let rest = Claim { limit: left, ..claim.clone() };
-                    found
-                        .extend(self.claim_from(held, &rest, now, &full).await.unwrap_or_default());
+                    let rest = Claim { limit: claim.limit - found.len(), ..claim.clone() };
+                    let full = full.led_by(claim.first);
+                    let more = self.claim_from(held, &rest, now, &full).await;
+                    found.extend(kept_going(held, more, false).await?);
                 }
             }
             Ok(found)
         })
     }
 
+    /// Claims once: the quick way, and under limits where there are any.
     async fn claim_from(
+        &self,
+        held: &mut Session<'_>,
+        claim: &Claim,
+        now: Timestamp,
+        start: &Start,
+    ) -> Result<Vec<Claimed>, Failure> {
+        if claim.running_max.is_some() || self.marks.is_limited(&claim.queue) {
+            return self.claim_in_turn(held, claim, now, start).await;
+        }
+        let (mut found, limited) = self.claim_plain(held, claim, now, start).await?;
+        if limited {
+            self.marks.has_limited(&claim.queue, true);
+        }
+        // Without a row nobody has said whether there are any that share limits.
+        if (limited || found.is_empty()) && found.len() < claim.limit {
+            let rest = Claim { limit: claim.limit - found.len(), ..claim.clone() };
+            let more = self.claim_limited(held, &rest, now, start).await;
+            found.extend(kept_going(held, more, found.is_empty()).await?);
+            found.sort_by_cached_key(|one| start.place_of(one));
+        }
+        Ok(found)
+    }
+
+    /// Claims what shares no limit; also answers whether there is something that does.
+    pub(crate) async fn claim_plain(
         &self,
         held: &Session<'_>,
         claim: &Claim,
         now: Timestamp,
         start: &Start,
-    ) -> Result<Vec<Claimed>, Failure> {
+    ) -> Result<(Vec<Claimed>, bool), Failure> {
+        self.claim_rows((held, &self.sql.claim), claim, (now, start), &[]).await
+    }
+
+    /// Runs a statement that claims.
+    pub(crate) async fn claim_rows(
+        &self,
+        (held, sql): (&Session<'_>, &Sql),
+        claim: &Claim,
+        (now, start): (Timestamp, &Start),
+        more: &[Param<'_>],
+    ) -> Result<(Vec<Claimed>, bool), Failure> {
         let began = self.clock.now();
         let limit = i64::try_from(claim.limit.min(CLAIM_MAX)).unwrap_or(i64::MAX);
         let (owner, until) = (claim.owner.as_uuid(), micros_up(claim.until));
-        let rows = held
-            .query(
-                &self.sql.claim,
-                &[
-                    (&claim.queue.as_str(), Type::TEXT),
-                    (&Micros(micros(now)), Type::TIMESTAMPTZ),
-                    (&limit, Type::INT8),
-                    (&owner, Type::UUID),
-                    (&start.priorities, Type::INT2_ARRAY),
-                    (&start.due, Type::TIMESTAMPTZ_ARRAY),
-                    (&start.ids, Type::UUID_ARRAY),
-                    (&Micros(until), Type::TIMESTAMPTZ),
-                ],
-            )
-            .await?;
-        let read = |row: &Row| claimed(row, Some(&claim.queue), owner, until);
-        let found = in_order(&rows, read)?;
-        let places = found.iter().map(|one| (micros_up(one.due_at), &*one.message));
+        let (queue, now, until_at) = (claim.queue.as_str(), Micros(micros(now)), Micros(until));
+        let mut params: Vec<Param<'_>> = vec![
+            (&queue, Type::TEXT),
+            (&now, Type::TIMESTAMPTZ),
+            (&limit, Type::INT8),
+            (&owner, Type::UUID),
+            (&start.priorities, Type::INT2_ARRAY),
+            (&start.due, Type::TIMESTAMPTZ_ARRAY),
+            (&start.ids, Type::UUID_ARRAY),
+            (&until_at, Type::TIMESTAMPTZ),
+        ];
+        params.extend(more.iter().cloned());
+        let rows = held.query(sql, &params).await?;
+        let found = in_order(&rows, |row| claimed(row, Some(&claim.queue), owner, until))?;
+        // What shares a limit was not looked for from the marks on.
+        let plain = found.iter().filter(|one| lane_of(&one.message).is_none());
+        let places = plain.map(|one| (micros_up(one.due_at), &*one.message));
         self.marks.claimed(&claim.queue, start, places, (began, self.clock.now()));
-        Ok(found)
+        let limited = rows.first().map(|row| row.try_get(18)).transpose()?.unwrap_or_default();
+        Ok((found, limited))
     }
 
     pub(crate) async fn reclaim(&self, reclaim: &Reclaim, now: Timestamp) -> Result<Vec<Claimed>> {
@@ -117,7 +154,7 @@ impl Inner {
         ids.sort_unstable();
         tokens.sort_unstable();
         let held: std::collections::HashMap<(Uuid, i64), bool> = attempt!(self, |held| async {
-            let params: [crate::value::Param<'_>; 3] = [
+            let params: [Param<'_>; 3] = [
                 (&ids, Type::UUID_ARRAY),
                 (&tokens, Type::INT8_ARRAY),
                 (&Micros(micros_up(until)), Type::TIMESTAMPTZ),
@@ -139,6 +176,26 @@ impl Inner {
 /// A token as a column holds it; one that fits none was never given out.
 pub(crate) fn token(token: u64) -> i64 {
     i64::try_from(token).unwrap_or(-1)
+}
+
+/// What a second look found. Another connection is not at hand, and what was found before is safe, so its
+/// failure is no reason to forget that.
+async fn kept_going(
+    held: &mut Session<'_>,
+    more: Result<Vec<Claimed>, Failure>,
+    is_first: bool,
+) -> Result<Vec<Claimed>, Failure> {
+    match more {
+        Err(failure) if !is_first => {
+            tracing::debug!(error = %failure.into_error(), "a second look was in vain");
+            if held.is_open() {
+                // What cannot be rolled back is closed.
+                let _ = held.roll_back().await;
+            }
+            Ok(Vec::new())
+        }
+        other => other,
+    }
 }
 
 /// Tokens are given out in the order of the claim; a statement answers in any.

@@ -11,7 +11,7 @@ use punctual::storage::Claimed;
 use punctual_rows::code::Code;
 use punctual_rows::execution::Ended;
 use punctual_rows::instant::{instant, micros, micros_up};
-use punctual_rows::message::{Sent, Standing, column, count, extra, lease};
+use punctual_rows::message::{Sent, Standing, column, count, extra, kept, lease, read_kept};
 use punctual_rows::without_nul;
 use tokio_postgres::Row;
 use tokio_postgres::types::Type;
@@ -19,6 +19,7 @@ use uuid::Uuid;
 
 use crate::driver::Cells;
 use crate::failure::Failure;
+use crate::ties::Ties;
 use crate::value::{Micros, Param};
 
 /// Messages, one array for each column of what was sent.
@@ -38,6 +39,7 @@ pub(crate) struct Messages<'a> {
     jobs: Vec<Option<&'a str>>,
     bodies: Vec<&'a [u8]>,
     extras: Vec<Option<String>>,
+    ties: Ties<'a>,
 }
 
 impl<'a> Messages<'a> {
@@ -65,6 +67,7 @@ impl<'a> Messages<'a> {
         self.jobs.push(job_of(message));
         self.bodies.push(&message.body.bytes);
         self.extras.push(extra(message)?);
+        self.ties.push(message);
         Ok(())
     }
 
@@ -87,6 +90,16 @@ impl<'a> Messages<'a> {
             (&self.extras, Type::TEXT_ARRAY),
         ]
     }
+
+    /// The five parameters of what ties them to others; empty when none is tied.
+    pub(crate) fn ties(&self) -> [Param<'_>; 5] {
+        self.ties.params()
+    }
+
+    /// The batches alone.
+    pub(crate) fn batches(&self) -> Param<'_> {
+        (&self.ties.batches, Type::UUID_ARRAY)
+    }
 }
 
 /// The job a message is a run of.
@@ -101,26 +114,39 @@ pub(crate) struct Standings<'a> {
     crashes: Vec<i32>,
     snoozes: Vec<i32>,
     errors: Vec<Option<Cow<'a, str>>>,
+    progress: Vec<Option<String>>,
+    checkpoints: Vec<Option<String>>,
     /// The reason of a dead letter or the state of a finished message.
     pub(crate) codes: Vec<Option<i16>>,
     pub(crate) ended: Vec<Micros>,
 }
 
 impl<'a> Standings<'a> {
-    pub(crate) fn push(&mut self, record: &'a MessageRecord) {
+    /// Messages nobody has tried yet.
+    pub(crate) fn new(count: usize) -> Self {
+        let zeros = vec![0; count];
+        Self { attempts: zeros.clone(), crashes: zeros.clone(), snoozes: zeros, ..Self::default() }
+    }
+
+    pub(crate) fn push(&mut self, record: &'a MessageRecord) -> punctual::Result<()> {
         self.attempts.push(column(record.attempt));
         self.crashes.push(column(record.crashes));
         self.snoozes.push(column(record.snoozes));
         self.errors.push(record.error.as_deref().map(without_nul));
+        self.progress.push(record.progress.as_ref().map(kept).transpose()?);
+        self.checkpoints.push(record.checkpoint.as_ref().map(kept).transpose()?);
+        Ok(())
     }
 
-    /// Attempts, crashes, snoozes and errors.
+    /// Attempts, crashes, snoozes, errors, and what handlers said.
     pub(crate) fn params(&self) -> Vec<Param<'_>> {
         vec![
             (&self.attempts, Type::INT4_ARRAY),
             (&self.crashes, Type::INT4_ARRAY),
             (&self.snoozes, Type::INT4_ARRAY),
             (&self.errors, Type::TEXT_ARRAY),
+            (&self.progress, Type::TEXT_ARRAY),
+            (&self.checkpoints, Type::TEXT_ARRAY),
         ]
     }
 }
@@ -144,6 +170,7 @@ pub(crate) struct Executions<'a> {
     keys: Vec<Option<&'a str>>,
     jobs: Vec<Option<&'a str>>,
     notes: Vec<Option<Cow<'a, str>>>,
+    logs: Vec<Option<Cow<'a, str>>>,
 }
 
 impl<'a> Executions<'a> {
@@ -164,13 +191,14 @@ impl<'a> Executions<'a> {
         self.keys.push(execution.key.as_ref().map(Key::as_str));
         self.jobs.push(execution.job.as_ref().map(JobName::as_str));
         self.notes.push(execution.note.as_deref().map(without_nul));
+        self.logs.push(execution.log.as_deref().map(without_nul));
     }
 
     pub(crate) fn is_empty(&self) -> bool {
         self.ids.is_empty()
     }
 
-    /// The sixteen parameters, in the order of the statement.
+    /// The seventeen parameters, in the order of the statement.
     pub(crate) fn params(&self) -> Vec<Param<'_>> {
         vec![
             (&self.ids, Type::UUID_ARRAY),
@@ -189,6 +217,7 @@ impl<'a> Executions<'a> {
             (&self.keys, Type::TEXT_ARRAY),
             (&self.jobs, Type::TEXT_ARRAY),
             (&self.notes, Type::TEXT_ARRAY),
+            (&self.logs, Type::TEXT_ARRAY),
         ]
     }
 }
@@ -202,7 +231,7 @@ pub(crate) fn claimed(
 ) -> Result<Claimed, Failure> {
     let queue = match queue {
         Some(queue) => queue.as_str(),
-        None => row.try_get(17)?,
+        None => row.try_get(18)?,
     };
     let body: &[u8] = row.try_get(9)?;
     let message = Sent {
@@ -227,6 +256,7 @@ pub(crate) fn claimed(
         crashes: count(row.try_get(13)?),
         snoozes: count(row.try_get(14)?),
         cancel_requested: row.try_get(16)?,
+        checkpoint: row.try_get::<_, Option<&str>>(17)?.map(read_kept).transpose()?,
     })
 }
 
@@ -261,6 +291,8 @@ pub(crate) fn record(row: &impl Cells) -> Result<MessageRecord, Failure> {
         error: row.named("error")?,
         dead: row.named("reason")?,
         ended_at: row.named::<Option<Micros>>("ended_at")?.map(|at| at.0),
+        progress: row.named("progress")?,
+        checkpoint: row.named("checkpoint")?,
     };
     Ok(standing.record(message.message()?)?)
 }
@@ -285,6 +317,7 @@ pub(crate) fn execution(row: &Row) -> Result<Execution, Failure> {
         ended_at: at("ended_at")?,
         ending: row.try_get("ending")?,
         note: row.try_get("note")?,
+        log: row.try_get("log")?,
     };
     Ok(ended.execution()?)
 }

@@ -1,5 +1,6 @@
 //! What an operator asks of messages, and the moves between the tables that follow from it.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use punctual::Result;
@@ -11,6 +12,7 @@ use punctual_rows::instant::{micros, micros_up};
 use tokio_postgres::types::Type;
 use uuid::Uuid;
 
+use crate::batches::Freed;
 use crate::columns::record;
 use crate::failure::Failure;
 use crate::inner::{Inner, attempt};
@@ -20,13 +22,22 @@ use crate::value::{Micros, Param};
 /// What a command came to, and what has to be told.
 struct Outcome {
     answer: Commanded,
-    due: Option<(punctual::model::Queue, i64)>,
+    due: Freed,
 }
 
 impl From<Commanded> for Outcome {
     fn from(answer: Commanded) -> Self {
-        Self { answer, due: None }
+        Self { answer, due: Vec::new() }
     }
+}
+
+/// What stopping messages has led to.
+#[derive(Default)]
+pub(crate) struct Stopped {
+    /// Whether a handler was asked.
+    pub(crate) asked: bool,
+    /// What no longer waits for a batch.
+    pub(crate) freed: Freed,
 }
 
 impl Inner {
@@ -44,9 +55,7 @@ impl Inner {
         if outcome.answer == Commanded::Requested {
             self.tell(Line::Leases, Micros::MIN.0);
         }
-        if let Some((queue, due_at)) = outcome.due {
-            self.tell(Line::Queue(queue), due_at);
-        }
+        self.tell_all(outcome.due);
         Ok(outcome.answer)
     }
 
@@ -57,13 +66,12 @@ impl Inner {
         now: Timestamp,
     ) -> Result<Outcome, Failure> {
         match command {
-            Command::Cancel(id) => self.cancel(held, *id, now).await.map(Outcome::from),
-            Command::CancelKey { topic, key } => {
-                self.cancel_key(held, topic, key, now).await.map(Outcome::from)
-            }
+            Command::Cancel(id) => self.cancel(held, *id, now).await,
+            Command::CancelKey { topic, key } => self.cancel_key(held, topic, key, now).await,
             Command::Redrive { id, due_at } => self.redrive(held, *id, *due_at, now).await,
             Command::Reschedule { id, due_at } => self.reschedule(held, *id, *due_at).await,
-            Command::Delete(id) => self.delete(held, *id).await.map(Outcome::from),
+            Command::Delete(id) => self.delete(held, *id, false).await,
+            Command::Discard(id) => self.delete(held, *id, true).await,
         }
     }
 
@@ -72,30 +80,26 @@ impl Inner {
         held: &Session<'_>,
         id: MessageId,
         now: Timestamp,
-    ) -> Result<Commanded, Failure> {
-        let uuid = id.as_uuid();
-        match self.state_of(held, id).await? {
-            None => Ok(Commanded::Unknown),
-            Some(State::Running) => {
-                self.stop(held, &[(uuid, State::Running.code())], now).await?;
-                Ok(Commanded::Requested)
-            }
-            Some(State::Pending) => {
-                self.stop(held, &[(uuid, State::Pending.code())], now).await?;
-                Ok(Commanded::Applied(1))
-            }
-            Some(state) => Ok(Commanded::Refused(state)),
-        }
+    ) -> Result<Outcome, Failure> {
+        let answer = match self.state_of(held, id).await? {
+            None => return Ok(Commanded::Unknown.into()),
+            Some(State::Running) => (State::Running, Commanded::Requested),
+            Some(State::Pending) => (State::Pending, Commanded::Applied(1)),
+            Some(state) => return Ok(Commanded::Refused(state).into()),
+        };
+        let (state, answer) = answer;
+        let stopped = self.stop(held, &[(id.as_uuid(), state.code())], now).await?;
+        Ok(Outcome { answer, due: stopped.freed })
     }
 
     /// Stops alive messages that were locked before: pending ones at once, running ones by asking.
-    /// Answers whether any was asked.
     pub(crate) async fn stop(
         &self,
         held: &Session<'_>,
         alive: &[(Uuid, i16)],
         now: Timestamp,
-    ) -> Result<bool, Failure> {
+    ) -> Result<Stopped, Failure> {
+        let mut stopped = Stopped::default();
         let of = |state: State| -> Vec<Uuid> {
             let those = alive.iter().filter(|(_, code)| *code == state.code());
             those.map(|(id, _)| *id).collect()
@@ -104,16 +108,20 @@ impl Inner {
         if !pending.is_empty() {
             let params: [Param<'_>; 2] =
                 [(&pending, Type::UUID_ARRAY), (&Micros(micros(now)), Type::TIMESTAMPTZ)];
-            held.execute(&self.sql.cancel_pending, &params).await?;
+            let left = held.query(&self.sql.cancel_pending, &params).await?;
+            let left =
+                left.iter().map(|row| Ok(row.try_get(0)?)).collect::<Result<_, Failure>>()?;
+            stopped.freed = self.end_batches(held, &left).await?;
         }
         if running.is_empty() {
-            return Ok(false);
+            return Ok(stopped);
         }
         let ask = format!(
             "UPDATE {}.message SET cancel_requested = true WHERE id = ANY($1) AND state = 1",
             self.schema.quoted
         );
-        Ok(held.tell(&ask, &[(&running, Type::UUID_ARRAY)]).await? > 0)
+        stopped.asked = held.tell(&ask, &[(&running, Type::UUID_ARRAY)]).await? > 0;
+        Ok(stopped)
     }
 
     async fn cancel_key(
@@ -122,7 +130,7 @@ impl Inner {
         topic: &Topic,
         key: &Key,
         now: Timestamp,
-    ) -> Result<Commanded, Failure> {
+    ) -> Result<Outcome, Failure> {
         let about = format!(
             "SELECT id FROM {}.message WHERE topic = $1 AND key = $2 AND state = 0 \
              ORDER BY id FOR UPDATE",
@@ -133,8 +141,8 @@ impl Inner {
         for row in held.ask(&about, &params).await? {
             ids.push((row.try_get(0)?, State::Pending.code()));
         }
-        self.stop(held, &ids, now).await?;
-        Ok(Commanded::Applied(ids.len() as u64))
+        let stopped = self.stop(held, &ids, now).await?;
+        Ok(Outcome { answer: Commanded::Applied(ids.len() as u64), due: stopped.freed })
     }
 
     async fn redrive(
@@ -154,7 +162,10 @@ impl Inner {
         let kept = record(row)?;
         let message = Message { source: Source::Redriven, ..(*kept.message).clone() };
         if let Some(dedupe) = &message.dedupe {
-            let twin = format!("SELECT 1 FROM {}.message WHERE dedupe = $1", self.schema.quoted);
+            let twin = format!(
+                "SELECT 1 FROM {}.message WHERE dedupe = $1 AND released IS NOT TRUE",
+                self.schema.quoted
+            );
             if !held.ask(&twin, &[(&dedupe.as_str(), Type::TEXT)]).await?.is_empty() {
                 return Ok(Commanded::Refused(state).into());
             }
@@ -164,7 +175,7 @@ impl Inner {
         let queue = message.queue.clone();
         let fresh = MessageRecord { due_at, ..MessageRecord::new(Arc::new(message)) };
         self.put(held, &[&fresh], now).await?;
-        Ok(Outcome { answer: Commanded::Applied(1), due: Some((queue, micros_up(due_at))) })
+        Ok(Outcome { answer: Commanded::Applied(1), due: vec![(queue, micros_up(due_at))] })
     }
 
     async fn reschedule(
@@ -182,7 +193,7 @@ impl Inner {
             [(&id.as_uuid(), Type::UUID), (&Micros(due), Type::TIMESTAMPTZ)];
         if let Some(row) = held.ask(&text, &params).await?.first() {
             let queue = punctual::model::Queue::from(row.try_get::<_, String>(0)?);
-            return Ok(Outcome { answer: Commanded::Applied(1), due: Some((queue, due)) });
+            return Ok(Outcome { answer: Commanded::Applied(1), due: vec![(queue, due)] });
         }
         match self.state_of(held, id).await? {
             None => Ok(Commanded::Unknown.into()),
@@ -192,21 +203,42 @@ impl Inner {
         }
     }
 
-    async fn delete(&self, held: &Session<'_>, id: MessageId) -> Result<Commanded, Failure> {
+    /// Removes a message that is not running, or only one that is dead.
+    async fn delete(
+        &self,
+        held: &Session<'_>,
+        id: MessageId,
+        only_dead: bool,
+    ) -> Result<Outcome, Failure> {
         match self.state_of(held, id).await? {
-            None => return Ok(Commanded::Unknown),
-            Some(State::Running) => return Ok(Commanded::Refused(State::Running)),
+            None => return Ok(Commanded::Unknown.into()),
+            Some(state) if state == State::Running || (only_dead && state != State::Dead) => {
+                return Ok(Commanded::Refused(state).into());
+            }
             Some(_) => {}
         }
         let ids = vec![id.as_uuid()];
-        held.execute(&self.sql.remove_alive, &[(&ids, Type::UUID_ARRAY)]).await?;
+        let due = self.remove_alive(held, &ids).await?;
         held.execute(&self.sql.remove_ended, &[(&ids, Type::UUID_ARRAY)]).await?;
         let attempts = format!(
             "DELETE FROM {}.history WHERE message = $1 AND state IS NULL",
             self.schema.quoted
         );
         held.tell(&attempts, &[(&id.as_uuid(), Type::UUID)]).await?;
-        Ok(Commanded::Applied(1))
+        Ok(Outcome { answer: Commanded::Applied(1), due })
+    }
+
+    /// Removes pending messages without a trace; answers what no longer waits for their batches.
+    pub(crate) async fn remove_alive(
+        &self,
+        held: &Session<'_>,
+        ids: &[Uuid],
+    ) -> Result<Freed, Failure> {
+        let mut left = BTreeSet::new();
+        for row in held.query(&self.sql.remove_alive, &[(&ids, Type::UUID_ARRAY)]).await? {
+            left.extend(row.try_get::<_, Option<Uuid>>(0)?);
+        }
+        self.end_batches(held, &left).await
     }
 
     /// The state of a message, locked where it is found.

@@ -3,7 +3,7 @@
 //! at first and then less and less often. With nothing remembered nothing is asked. What is forgotten
 //! here is found by those who look.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
@@ -15,7 +15,9 @@ use punctual::{Clock, Result};
 use tokio::sync::Notify;
 use tokio_postgres::types::Type;
 
+use crate::batches::Freed;
 use crate::inner::{Inner, attempt};
+use crate::turns::Turns;
 use crate::value::Param;
 
 /// The pauses before a transaction is asked about, in milliseconds; the last one repeats.
@@ -34,13 +36,13 @@ const OPEN_LENGTH_MAX: Duration = Duration::from_secs(600);
 pub(crate) struct Tidings {
     /// What is due, and when first.
     pub(crate) due: HashMap<Queue, i64>,
-    /// Jobs of which a message no longer runs.
-    pub(crate) jobs: HashSet<String>,
+    /// Of what a message no longer runs.
+    pub(crate) turns: Turns,
 }
 
 impl Tidings {
     pub(crate) fn is_empty(&self) -> bool {
-        self.due.is_empty() && self.jobs.is_empty()
+        self.due.is_empty() && self.turns.is_empty()
     }
 
     pub(crate) fn is_due(&mut self, queue: &Queue, at: i64) {
@@ -50,11 +52,17 @@ impl Tidings {
         }
     }
 
-    fn add(&mut self, other: Self) {
+    pub(crate) fn are_due(&mut self, freed: Freed) {
+        for (queue, at) in freed {
+            self.is_due(&queue, at);
+        }
+    }
+
+    pub(crate) fn add(&mut self, other: Self) {
         for (queue, at) in &other.due {
             self.is_due(queue, *at);
         }
-        self.jobs.extend(other.jobs);
+        self.turns.add(other.turns);
     }
 }
 
@@ -147,7 +155,7 @@ impl Inner {
     }
 
     /// Tells who waits what a transaction that has committed did.
-    pub(crate) fn tell_all(self: &Arc<Self>, due: HashMap<Queue, i64>) {
+    pub(crate) fn tell_all(self: &Arc<Self>, due: impl IntoIterator<Item = (Queue, i64)>) {
         for (queue, due_at) in due {
             self.tell(Line::Queue(queue), due_at);
         }
@@ -193,15 +201,15 @@ impl Inner {
             tidings.add(one.unwrap_or_default());
         }
         self.tell_all(tidings.due);
-        self.tell_turns_of(&tidings.jobs).await;
+        self.tell_turns_of(&tidings.turns).await;
     }
 
-    /// Tells those who waited for jobs that no longer run.
-    pub(crate) async fn tell_turns_of(self: &Arc<Self>, jobs: &HashSet<String>) {
-        if jobs.is_empty() {
+    /// Tells those who waited for what no longer runs.
+    pub(crate) async fn tell_turns_of(self: &Arc<Self>, turns: &Turns) {
+        if turns.is_empty() {
             return;
         }
-        let asking = async { attempt!(self, |held| self.waiting(held, jobs, false)) };
+        let asking = async { attempt!(self, |held| self.waiting(held, turns, false)) };
         match asking.await {
             Ok(waiting) => self.tell_turns(waiting),
             Err(error) => tracing::debug!(%error, "whose turn it is was not told; they look"),

@@ -2,7 +2,7 @@
 
 use bytes::{BufMut, Bytes, BytesMut};
 use futures_util::SinkExt as _;
-use punctual::model::{Key, Message};
+use punctual::model::Message;
 use punctual::storage::Entry;
 use punctual_rows::code::Code;
 use punctual_rows::instant::{micros, micros_up};
@@ -11,6 +11,7 @@ use tokio_postgres::Client;
 
 use crate::columns::job_of;
 use crate::failure::Failure;
+use crate::ties::{self, Tied, is_tied};
 use crate::value::Micros;
 
 /// How a binary COPY begins: signature, flags, no extension.
@@ -18,18 +19,26 @@ const BEGINNING: &[u8] = b"PGCOPY\n\xff\r\n\0\0\0\0\0\0\0\0\0";
 /// How many bytes are sent at once.
 const PIECE: usize = 128 * 1024;
 const COLUMNS: i16 = 14;
+/// How many more there are where messages are tied to others.
+const COLUMNS_TIED: i16 = 5;
 
 /// Puts every entry into the hot table, inside the transaction that is open.
 pub(crate) async fn copy(client: &Client, schema: &str, entries: &[Entry]) -> Result<(), Failure> {
+    let are_tied = entries.iter().any(|entry| is_tied(&entry.message));
+    let more = if are_tied { format!(", {}", ties::COLUMNS) } else { String::new() };
     let statement = format!(
         "COPY {schema}.message (id, queue, topic, priority, source, exclusive, due_at, planned_at, \
-         created_at, key, dedupe, job, body, extra) FROM STDIN BINARY"
+         created_at, key, dedupe, job, body, extra{more}) FROM STDIN BINARY"
     );
     let mut sink = Box::pin(client.copy_in::<_, Bytes>(&statement).await?);
     let mut piece = BytesMut::with_capacity(PIECE * 2);
     piece.put_slice(BEGINNING);
     for entry in entries {
+        piece.put_i16(if are_tied { COLUMNS + COLUMNS_TIED } else { COLUMNS });
         write(&mut piece, &entry.message)?;
+        if are_tied {
+            write_ties(&mut piece, Tied::of(&entry.message));
+        }
         if piece.len() >= PIECE {
             sink.feed(piece.split().freeze()).await?;
         }
@@ -41,7 +50,6 @@ pub(crate) async fn copy(client: &Client, schema: &str, entries: &[Entry]) -> Re
 }
 
 fn write(out: &mut BytesMut, message: &Message) -> punctual::Result<()> {
-    out.put_i16(COLUMNS);
     field(out, message.id.as_uuid().as_bytes());
     field(out, message.queue.as_str().as_bytes());
     field(out, message.topic.as_str().as_bytes());
@@ -51,12 +59,20 @@ fn write(out: &mut BytesMut, message: &Message) -> punctual::Result<()> {
     field(out, &Micros(micros_up(message.due_at)).wire().to_be_bytes());
     field(out, &Micros(micros(message.due_at)).wire().to_be_bytes());
     field(out, &Micros(micros(message.created_at)).wire().to_be_bytes());
-    optional(out, message.key.as_ref().map(Key::as_str));
-    optional(out, message.dedupe.as_ref().map(Key::as_str));
-    optional(out, job_of(message));
+    optional(out, message.key.as_ref().map(|key| key.as_str().as_bytes()));
+    optional(out, message.dedupe.as_ref().map(|key| key.as_str().as_bytes()));
+    optional(out, job_of(message).map(str::as_bytes));
     field(out, &message.body.bytes);
-    optional(out, extra(message)?.as_deref());
+    optional(out, extra(message)?.as_deref().map(str::as_bytes));
     Ok(())
+}
+
+fn write_ties(out: &mut BytesMut, tied: Tied<'_>) {
+    optional(out, tied.lane.map(|(name, _)| name.as_bytes()));
+    optional(out, tied.lane.map(|(_, most)| most.to_be_bytes()));
+    optional(out, tied.batch.map(uuid::Uuid::into_bytes));
+    optional(out, tied.waits_for.map(uuid::Uuid::into_bytes));
+    optional(out, tied.released.map(|released| [u8::from(released)]));
 }
 
 fn field(out: &mut BytesMut, bytes: &[u8]) {
@@ -64,9 +80,9 @@ fn field(out: &mut BytesMut, bytes: &[u8]) {
     out.put_slice(bytes);
 }
 
-fn optional(out: &mut BytesMut, text: Option<&str>) {
-    match text {
+fn optional(out: &mut BytesMut, bytes: Option<impl AsRef<[u8]>>) {
+    match bytes {
         None => out.put_i32(-1),
-        Some(text) => field(out, text.as_bytes()),
+        Some(bytes) => field(out, bytes.as_ref()),
     }
 }

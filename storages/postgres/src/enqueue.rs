@@ -2,10 +2,11 @@
 //! something of the batch may be known. Both are all or nothing.
 
 use std::borrow::Cow;
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
 use punctual::Result;
+use punctual::jiff::Timestamp;
 use punctual::model::{Key, Message, MessageId, Queue, State};
 use punctual::storage::{Enqueued, Entry, Line};
 use punctual_rows::code::Code;
@@ -13,13 +14,15 @@ use punctual_rows::instant::micros_up;
 use tokio_postgres::types::Type;
 use uuid::Uuid;
 
-use crate::columns::{Messages, record};
+use crate::batches::Freed;
+use crate::columns::{Messages, Standings, record};
 use crate::copy;
 use crate::driver::{Cells as _, Driver};
 use crate::failure::Failure;
 use crate::inner::{Inner, attempt};
 use crate::judge::{Judged, Known, is_plain, judge};
 use crate::session::Session;
+use crate::ties::lane_of;
 use crate::value::Micros;
 
 /// The most rows of one statement with arrays.
@@ -29,25 +32,38 @@ const COPY_MIN: usize = 500;
 /// How far the clock that made an id may have been ahead of the storage's when its message ended.
 const ID_AHEAD_MAX: i64 = 24 * 60 * 60 * 1_000_000;
 
+/// What became of a batch.
+pub(crate) struct Stored {
+    pub(crate) answers: Vec<Enqueued>,
+    /// What no longer waits, because something gave way.
+    pub(crate) freed: Freed,
+}
+
 impl Inner {
     /// Stores a batch and tells who waits for it.
-    pub(crate) async fn enqueue(self: &Arc<Self>, entries: &[Entry]) -> Result<Vec<Enqueued>> {
+    pub(crate) async fn enqueue(
+        self: &Arc<Self>,
+        entries: &[Entry],
+        now: Timestamp,
+    ) -> Result<Vec<Enqueued>> {
         if entries.is_empty() {
             return Ok(Vec::new());
         }
         let quick = is_new_in_itself(entries);
-        let answers: Vec<Enqueued> = attempt!(self, |held, tries| async {
+        let Stored { answers, freed } = attempt!(self, |held, tries| async {
             if quick && tries == 0 && self.store_quickly(held, entries).await? {
-                return Ok(vec![Enqueued::Stored; entries.len()]);
+                let answers = vec![Enqueued::Stored; entries.len()];
+                return Ok(Stored { answers, freed: Vec::new() });
             }
             held.begin().await?;
-            let answers = self.store(held, entries, tries).await?;
+            let stored = self.store(held, entries, tries, now).await?;
             held.commit().await?;
-            Ok(answers)
+            Ok(stored)
         })?;
         let stored = entries.iter().zip(&answers);
         let stored = stored.filter(|(_, answer)| !matches!(answer, Enqueued::Duplicate(_)));
         self.tell_due(stored.map(|(entry, _)| &*entry.message));
+        self.tell_all(freed);
         Ok(answers)
     }
 
@@ -55,6 +71,9 @@ impl Inner {
     pub(crate) fn tell_due<'a>(self: &Arc<Self>, messages: impl Iterator<Item = &'a Message>) {
         let mut first: HashMap<&Queue, i64> = HashMap::new();
         for message in messages {
+            if lane_of(message).is_some() {
+                self.marks.has_limited(&message.queue, true);
+            }
             let due_at = micros_up(message.due_at);
             let known = first.entry(&message.queue).or_insert(due_at);
             *known = due_at.min(*known);
@@ -104,6 +123,7 @@ impl Inner {
             let mut params = columns.params();
             params.extend(range.params());
             params.push((&dedupes, Type::TEXT_ARRAY));
+            params.extend(columns.ties());
             if held.execute(&self.sql.store, &params).await? < some.len() as u64 {
                 if several {
                     held.roll_back().await?;
@@ -125,7 +145,7 @@ impl Inner {
     ) -> Result<bool, Failure> {
         held.begin().await?;
         copy::copy(held.client(), &self.schema.quoted, entries).await?;
-        if self.is_unknown(held, entries, range).await? {
+        if self.is_unknown(held, entries, range).await? && self.is_unheld(held, entries).await? {
             held.commit().await?;
             Ok(true)
         } else {
@@ -156,52 +176,79 @@ impl Inner {
         Ok(true)
     }
 
+    /// Whether nobody holds a key of a batch for a time, as far as can be said without a clock.
+    async fn is_unheld(&self, held: &Session<'_>, entries: &[Entry]) -> Result<bool, Failure> {
+        let keys: Vec<&str> = dedupes_of(entries).collect();
+        for some in keys.chunks(CHUNK) {
+            if !held.query(&self.sql.held_keys, &[(&some, Type::TEXT_ARRAY)]).await?.is_empty() {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
     /// The careful way, inside a transaction: looks at what is known, judges, writes.
     pub(crate) async fn store(
         &self,
         held: &impl Driver,
         entries: &[Entry],
         tries: u32,
-    ) -> Result<Vec<Enqueued>, Failure> {
+        now: Timestamp,
+    ) -> Result<Stored, Failure> {
         if tries > 1 {
             // Many want the same key at once; from now on one after the other.
             let turn = "SELECT pg_advisory_xact_lock(hashtextextended($1, 1))";
             held.ask(turn, &[(&self.schema.name, Type::TEXT)]).await?;
         }
         let messages = || entries.iter().map(|entry| &*entry.message);
-        let known = self.known(held, messages()).await?;
+        let mut known = self.known(held, messages()).await?;
+        let holders = self.holders(held, entries, (now, &mut known)).await?;
         let judged = judge(entries, known);
-        self.make_room(held, &judged).await?;
+        let left = self.make_room(held, &judged).await?;
         let mut stored: Vec<&Message> =
             judged.stored.iter().map(|place| &*entries[*place].message).collect();
         stored.sort_unstable_by_key(|message| order(message));
+        let waiting = self.waiting_for(held, &stored).await?;
         for some in stored.chunks(CHUNK) {
-            let columns = Messages::of(some.iter().copied())?;
-            let (zeros, none) = (vec![0i32; some.len()], vec![None::<&str>; some.len()]);
+            let (mut columns, standings) = (Messages::default(), Standings::new(some.len()));
+            for message in some {
+                columns.push(message, waiting.due_at(message))?;
+            }
             let mut params = columns.params();
-            params.extend([(&zeros as _, Type::INT4_ARRAY), (&zeros as _, Type::INT4_ARRAY)]);
-            params.extend([(&zeros as _, Type::INT4_ARRAY), (&none as _, Type::TEXT_ARRAY)]);
+            params.extend(standings.params());
+            params.extend(columns.ties());
             if held.execute(&self.sql.insert, &params).await? < some.len() as u64 {
                 return Err(Failure::Raced);
             }
         }
-        Ok(judged.answers)
+        self.hold_keys(held, &stored, holders, now).await?;
+        let freed = self.end_batches(held, &left).await?;
+        Ok(Stored { answers: judged.answers, freed })
     }
 
-    async fn make_room(&self, held: &impl Driver, judged: &Judged) -> Result<(), Failure> {
+    /// Takes out what gives way; answers the batches it was of.
+    async fn make_room(
+        &self,
+        held: &impl Driver,
+        judged: &Judged,
+    ) -> Result<BTreeSet<Uuid>, Failure> {
+        let mut left = BTreeSet::new();
         let uuids = |ids: &[MessageId]| ids.iter().map(|id| id.as_uuid()).collect::<Vec<Uuid>>();
         if !judged.replaced.is_empty() {
             let ids = uuids(&judged.replaced);
-            let gone = held.execute(&self.sql.remove_alive, &[(&ids, Type::UUID_ARRAY)]).await?;
-            if gone < ids.len() as u64 {
+            let gone = held.query(&self.sql.remove_alive, &[(&ids, Type::UUID_ARRAY)]).await?;
+            if gone.len() < ids.len() {
                 return Err(Failure::Raced);
+            }
+            for row in &gone {
+                left.extend(row.cell::<Option<Uuid>>(0)?);
             }
         }
         if !judged.returned.is_empty() {
             let ids = uuids(&judged.returned);
             held.execute(&self.sql.remove_ended, &[(&ids, Type::UUID_ARRAY)]).await?;
         }
-        Ok(())
+        Ok(left)
     }
 
     /// What is known of the ids and keys of messages; what is alive stays locked.

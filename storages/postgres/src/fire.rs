@@ -10,11 +10,13 @@ use punctual::storage::{Entry, Fired, Firing, Line};
 use tokio_postgres::types::Type;
 use uuid::Uuid;
 
+use crate::batches::Freed;
 use crate::columns::Executions;
 use crate::enqueue::CHUNK;
 use crate::failure::Failure;
 use crate::inner::{Inner, attempt};
 use crate::session::Session;
+use crate::turns::Turns;
 use crate::value::Micros;
 
 /// What a firing has to tell.
@@ -22,6 +24,7 @@ use crate::value::Micros;
 struct FireNews {
     waiting: HashSet<String>,
     asked: bool,
+    freed: Freed,
 }
 
 impl Inner {
@@ -45,6 +48,7 @@ impl Inner {
             self.tell_job(&firing.after);
         }
         self.tell_turns(news.waiting);
+        self.tell_all(news.freed);
         if news.asked {
             self.tell(Line::Leases, Micros::MIN.0);
         }
@@ -94,15 +98,17 @@ impl Inner {
             }
             if firing.cancel_alive {
                 let stopped = alive.remove(name).unwrap_or_default();
-                news.asked |= self.stop(held, &stopped, now).await?;
+                let stopped = self.stop(held, &stopped, now).await?;
+                news.asked |= stopped.asked;
+                news.freed.extend(stopped.freed);
             }
             let fresh = firing.messages.iter().map(|message| (message.id.as_uuid(), 0));
             alive.entry(name.to_owned()).or_default().extend(fresh);
             applied.push(firing);
             answers.push(Fired::Fired);
         }
-        self.write_fired(held, &applied, tries).await?;
-        news.waiting = self.waiting(held, &resumed, true).await?;
+        self.write_fired(held, &applied, (now, tries)).await?;
+        news.waiting = self.waiting(held, &Turns::of_jobs(resumed), true).await?;
         Ok((answers, news))
     }
 
@@ -110,7 +116,7 @@ impl Inner {
         &self,
         held: &Session<'_>,
         applied: &[&Firing],
-        tries: u32,
+        (now, tries): (Timestamp, u32),
     ) -> Result<(), Failure> {
         let entries: Vec<Entry> = applied
             .iter()
@@ -118,7 +124,7 @@ impl Inner {
             .map(|message: &Arc<Message>| Entry { message: Arc::clone(message), replace: false })
             .collect();
         if !entries.is_empty() {
-            self.store(held, &entries, tries).await?;
+            self.store(held, &entries, tries, now).await?;
         }
         let mut executions = Executions::default();
         for skipped in applied.iter().flat_map(|firing| &firing.skipped) {

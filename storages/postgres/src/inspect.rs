@@ -7,8 +7,8 @@ use std::time::Duration;
 use punctual::inspect::{Bucket, Counts, ExecutionFilter, JobFilter, MessageFilter, Page, Paged};
 use punctual::jiff::Timestamp;
 use punctual::model::{
-    Ending, Execution, ExecutionId, JobName, JobRecord, Key, MessageId, MessageRecord, Queue,
-    State, Topic,
+    BatchId, Ending, Execution, ExecutionId, JobName, JobRecord, Key, MessageId, MessageRecord,
+    Queue, State, Topic,
 };
 use punctual::{Error, Result};
 use punctual_rows::code::{Code, endings_named};
@@ -26,11 +26,11 @@ use crate::value::{Micros, Param};
 
 /// What all three tables have of a message, apart from its id.
 const SENT: &str = "queue, topic, priority, source, exclusive, due_at, planned_at, created_at, \
-    key, dedupe, body, extra, attempt, crashes, snoozes, error";
+    key, dedupe, body, extra, attempt, crashes, snoozes, error, progress, checkpoint";
 
 /// What the history has of an attempt.
 const EXECUTION: &str = "id, message, process, due_at, started_at, ended_at, nominal, attempt, \
-    attempts_max, source, ending, topic, queue, key, job, note";
+    attempts_max, source, ending, topic, queue, key, job, note, log";
 
 /// Conditions with their values.
 #[derive(Default)]
@@ -76,6 +76,9 @@ impl Inner {
         wanted.text("topic", filter.topic.as_ref().map(Topic::as_str));
         wanted.text("key", filter.key.as_ref().map(Key::as_str));
         wanted.text("job", filter.job.as_ref().map(JobName::as_str));
+        if let Some(batch) = filter.batch {
+            wanted.add("batch = ?", batch.as_uuid(), Type::UUID);
+        }
         if let Some(after) = page.after {
             wanted.add("{id} < ?", after.as_uuid(), Type::UUID);
         }
@@ -242,6 +245,24 @@ impl Inner {
         let oldest = oldest.filter(|due| *due <= micros(now));
         counts.oldest_due = oldest.map(instant).transpose()?;
         Ok(counts)
+    }
+
+    pub(crate) async fn batch(&self, batch: BatchId) -> Result<BTreeMap<State, u64>> {
+        let schema = &self.schema.quoted;
+        let text = format!(
+            "SELECT state, count(*) FROM ( \
+             SELECT state FROM {schema}.message WHERE batch = $1 \
+             UNION ALL SELECT state FROM {schema}.history WHERE batch = $1 AND state IS NOT NULL \
+             UNION ALL SELECT 3::int2 FROM {schema}.dead WHERE batch = $1) AS m GROUP BY state"
+        );
+        attempt!(self, |held| async {
+            let rows = held.ask(&text, &[(&batch.as_uuid(), Type::UUID)]).await?;
+            let read = |row: &Row| -> Result<(State, u64), Failure> {
+                let count = u64::try_from(row.try_get::<_, i64>(1)?).unwrap_or_default();
+                Ok((State::from_code(row.try_get(0)?)?, count))
+            };
+            rows.iter().map(read).collect()
+        })
     }
 
     pub(crate) async fn throughput(

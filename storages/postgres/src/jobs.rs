@@ -5,15 +5,19 @@ use std::sync::Arc;
 
 use punctual::Result;
 use punctual::jiff::Timestamp;
-use punctual::model::{JobName, JobPhase, JobRecord, Steer};
+use punctual::model::{JobName, JobPhase, JobRecord, State, Steer};
 use punctual::storage::{Declared, DueJob, Line, Steered};
+use punctual_rows::code::Code as _;
 use punctual_rows::instant::{micros, micros_up};
 use punctual_rows::job::{differs, read, written};
 use tokio_postgres::types::Type;
+use uuid::Uuid;
 
+use crate::batches::Freed;
 use crate::failure::Failure;
 use crate::inner::{Inner, attempt};
 use crate::session::Session;
+use crate::turns::Turns;
 use crate::value::Micros;
 
 impl Inner {
@@ -77,6 +81,51 @@ impl Inner {
         }
         self.tell_turns(waiting);
         Ok(answer)
+    }
+
+    pub(crate) async fn remove_job(self: &Arc<Self>, name: &JobName, seen: u64) -> Result<Steered> {
+        let (answer, freed) = attempt!(self, |held| async {
+            held.begin().await?;
+            let answer = self.remove_within(held, name, seen).await?;
+            held.commit().await?;
+            Ok(answer)
+        })?;
+        self.tell_all(freed);
+        Ok(answer)
+    }
+
+    async fn remove_within(
+        &self,
+        held: &Session<'_>,
+        name: &JobName,
+        seen: u64,
+    ) -> Result<(Steered, Freed), Failure> {
+        let names = vec![name.as_str()];
+        let locked = held.query(&self.sql.jobs_lock, &[(&names, Type::TEXT_ARRAY)]).await?;
+        // Read under the lock: it is what is removed.
+        let record = self.job_record(held, name).await?;
+        let Some(record) = record.filter(|_| !locked.is_empty()) else {
+            return Ok((Steered::Unknown, Vec::new()));
+        };
+        if record.version != seen {
+            return Ok((Steered::Raced, Vec::new()));
+        }
+        let mut pending: Vec<Uuid> = Vec::new();
+        for row in held.query(&self.sql.jobs_alive, &[(&names, Type::TEXT_ARRAY)]).await? {
+            if row.try_get::<_, i16>(2)? == State::Pending.code() {
+                pending.push(row.try_get(0)?);
+            }
+        }
+        let freed = self.remove_alive(held, &pending).await?;
+        let schema = &self.schema.quoted;
+        for text in [
+            format!("DELETE FROM {schema}.history WHERE job = $1"),
+            format!("DELETE FROM {schema}.dead WHERE job = $1"),
+            format!("DELETE FROM {schema}.job WHERE name = $1"),
+        ] {
+            held.tell(&text, &[(&name.as_str(), Type::TEXT)]).await?;
+        }
+        Ok((Steered::Applied(Box::new(record)), freed))
     }
 
     pub(crate) async fn due_jobs(&self, limit: usize, now: Timestamp) -> Result<Vec<DueJob>> {
@@ -171,7 +220,7 @@ impl Inner {
         let ended = before.is_some_and(|before| before.paused.is_some()) && after.paused.is_none();
         let names: HashSet<String> =
             ended.then(|| after.job.name.as_str().to_owned()).into_iter().collect();
-        self.waiting(held, &names, true).await
+        self.waiting(held, &Turns::of_jobs(names), true).await
     }
 
     pub(crate) fn tell_job(self: &Arc<Self>, record: &JobRecord) {

@@ -3,9 +3,11 @@
 
 use std::collections::HashMap;
 
-use punctual::model::{Message, MessageId, MessageRecord, Source, State};
+use punctual::model::{Message, MessageId, MessageRecord, Source, State, Unique};
 use punctual::storage::{Enqueued, Entry};
 use punctual_rows::instant::{instant, micros};
+
+use crate::ties::needs_care;
 
 /// What is known of the ids and deduplication keys of a batch.
 #[derive(Default)]
@@ -13,6 +15,8 @@ pub(crate) struct Known {
     states: HashMap<MessageId, State>,
     finished: HashMap<MessageId, MessageRecord>,
     dedupes: HashMap<String, MessageId>,
+    /// Who keeps others out for a time.
+    holders: HashMap<String, MessageId>,
 }
 
 impl Known {
@@ -29,6 +33,10 @@ impl Known {
         self.finished.insert(id, record);
     }
 
+    pub(crate) fn holds(&mut self, dedupe: String, id: MessageId) {
+        self.holders.insert(dedupe, id);
+    }
+
     /// The message that makes this one a duplicate.
     fn duplicate_of(&self, message: &Message) -> Option<MessageId> {
         let itself = self.states.get(&message.id).is_some_and(|state| {
@@ -40,7 +48,9 @@ impl Known {
         if itself {
             return Some(message.id);
         }
-        self.dedupes.get(message.dedupe.as_ref()?.as_str()).copied()
+        let dedupe = message.dedupe.as_ref()?.as_str();
+        let holder = || self.holders.get(dedupe).filter(|holder| **holder != message.id);
+        self.dedupes.get(dedupe).or_else(holder).copied()
     }
 }
 
@@ -87,6 +97,9 @@ pub(crate) fn judge(entries: &[Entry], mut known: Known) -> Judged {
         }
         if let Some(dedupe) = &message.dedupe {
             known.dedupes.insert(dedupe.as_str().to_owned(), message.id);
+            if matches!(message.unique(), Unique::For(_)) {
+                known.holds(dedupe.as_str().to_owned(), message.id);
+            }
         }
         places.insert(message.id, place);
         judged.stored.push(place);
@@ -111,7 +124,8 @@ fn is_same(kept: &Message, sent: &Message) -> bool {
 /// Whether an entry can be stored without asking what is known of it in detail.
 pub(crate) fn is_plain(entry: &Entry) -> bool {
     let message = &entry.message;
-    !entry.replace && !message.queue.is_relay() && message.source != Source::Redriven
+    let returns = message.queue.is_relay() || message.source == Source::Redriven;
+    !entry.replace && !returns && !needs_care(entry)
 }
 
 /// Which records of another storage are new here, and what is answered for each.

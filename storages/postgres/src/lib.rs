@@ -10,6 +10,7 @@
 mod readme {}
 
 mod address;
+mod batches;
 mod check;
 mod claim;
 mod columns;
@@ -21,11 +22,14 @@ mod driver;
 mod enqueue;
 mod failure;
 mod fire;
+mod held_keys;
+mod in_turn;
 mod inbox;
 mod inner;
 mod inspect;
 mod jobs;
 mod judge;
+mod keep;
 mod listen;
 mod marks;
 mod migrate;
@@ -33,6 +37,7 @@ mod news;
 mod options;
 mod outbox;
 mod pool;
+mod rates;
 mod record;
 mod restore;
 mod session;
@@ -41,13 +46,16 @@ mod settlements;
 #[cfg(feature = "sqlx")]
 mod sqlx_outbox;
 mod statements;
+mod ties;
 mod tls;
 mod transaction;
+mod turns;
 mod upkeep;
 mod value;
 mod within;
 mod writer;
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -60,12 +68,14 @@ use punctual::inspect::{
 };
 use punctual::jiff::Timestamp;
 use punctual::model::{
-    Execution, ExecutionId, JobName, JobRecord, LeaseRef, MessageId, MessageRecord, ProcessId,
-    Steer,
+    BatchId, Execution, ExecutionId, JobName, JobRecord, LeaseRef, MessageId, MessageRecord,
+    ProcessId, State, Steer,
 };
+use punctual::policy::Permitted;
 use punctual::storage::{
     BrokerRecord, Claim, Claimed, Command, Commanded, Declared, DueJob, Enqueued, Entry, Extended,
-    Fired, Firing, Line, Prune, Pruned, Reclaim, Settled, Settlement, Steered, Storage, Wakeup,
+    Fired, Firing, Keep, Line, Permit, Prune, Pruned, Reclaim, Settled, Settlement, Steered,
+    Storage, Wakeup,
 };
 use tokio::task::JoinHandle;
 
@@ -81,6 +91,7 @@ pub use self::transaction::PostgresTransaction;
 
 use self::address::Address;
 use self::inner::{Inner, attempt};
+use self::ties::needs_care;
 use self::writer::{ALONE_MIN, Writer};
 
 /// Remembers messages and jobs in a PostgreSQL database.
@@ -145,11 +156,12 @@ impl fmt::Debug for PostgresStorage {
 
 #[async_trait]
 impl Storage for PostgresStorage {
-    async fn enqueue(&self, entries: Vec<Entry>, _now: Timestamp) -> Result<Vec<Enqueued>> {
-        if (1..ALONE_MIN).contains(&entries.len()) {
-            return self.writer.enqueue(&self.inner, entries).await;
+    async fn enqueue(&self, entries: Vec<Entry>, now: Timestamp) -> Result<Vec<Enqueued>> {
+        // What needs care would make all others of its commit go the careful way.
+        if (1..ALONE_MIN).contains(&entries.len()) && !entries.iter().any(needs_care) {
+            return self.writer.enqueue(&self.inner, entries, now).await;
         }
-        self.inner.enqueue(&entries).await
+        self.inner.enqueue(&entries, now).await
     }
 
     async fn claim(&self, claim: Claim, now: Timestamp) -> Result<Vec<Claimed>> {
@@ -167,6 +179,14 @@ impl Storage for PostgresStorage {
 
     async fn settle(&self, settlements: Vec<Settlement>, now: Timestamp) -> Result<Vec<Settled>> {
         self.inner.settle(&settlements, now).await
+    }
+
+    async fn keep(&self, keeps: Vec<Keep>, _now: Timestamp) -> Result<Vec<Extended>> {
+        self.inner.keep(&keeps).await
+    }
+
+    async fn permit(&self, permit: Permit, now: Timestamp) -> Result<Permitted> {
+        self.inner.permit(&permit, now).await
     }
 
     async fn record(&self, records: Vec<BrokerRecord>, now: Timestamp) -> Result<()> {
@@ -202,6 +222,10 @@ impl Storage for PostgresStorage {
         now: Timestamp,
     ) -> Result<Steered> {
         self.inner.steer(job, &steer, seen, now).await
+    }
+
+    async fn remove_job(&self, job: &JobName, seen: u64, _now: Timestamp) -> Result<Steered> {
+        self.inner.remove_job(job, seen).await
     }
 
     async fn reclaim(&self, reclaim: Reclaim, now: Timestamp) -> Result<Vec<Claimed>> {
@@ -273,6 +297,10 @@ impl Inspect for PostgresStorage {
 
     async fn counts(&self, now: Timestamp) -> Result<Counts> {
         self.inner.counts(now).await
+    }
+
+    async fn batch(&self, batch: BatchId) -> Result<BTreeMap<State, u64>> {
+        self.inner.batch(batch).await
     }
 
     async fn throughput(&self, since: Timestamp, bucket: Duration) -> Result<Vec<Bucket>> {

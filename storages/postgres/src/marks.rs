@@ -13,7 +13,8 @@ use std::time::Duration;
 
 use punctual::clock::add;
 use punctual::jiff::Timestamp;
-use punctual::model::{Message, Queue};
+use punctual::model::{Message, Priority, Queue};
+use punctual::storage::Claimed;
 use uuid::Uuid;
 
 use crate::value::Micros;
@@ -48,6 +49,8 @@ struct Mark {
     known_from: u64,
     full_at: Option<Timestamp>,
     full_took: Duration,
+    /// Whether something that shares limits was there the last time.
+    is_limited: bool,
 }
 
 /// From where a claim begins.
@@ -108,6 +111,15 @@ impl Marks {
             let last = mark.places[level].get_or_insert(place);
             *last = place.max(*last);
         }
+    }
+
+    /// Whether a queue may hold messages that share limits, as far as anybody here has noticed.
+    pub(crate) fn is_limited(&self, queue: &Queue) -> bool {
+        self.queues().get(queue).is_some_and(|mark| mark.is_limited)
+    }
+
+    pub(crate) fn has_limited(&self, queue: &Queue, is_limited: bool) {
+        entry(&mut self.queues(), queue).is_limited = is_limited;
     }
 
     /// Something is due at an instant: marks at or past it are void.
@@ -177,13 +189,31 @@ impl Start {
             age,
         }
     }
+
+    /// The same with one priority before all others.
+    pub(crate) fn led_by(mut self, first: Option<Priority>) -> Self {
+        let level = first.map(|priority| i16::from(priority.level()));
+        if let Some(place) = self.priorities.iter().position(|one| Some(*one) == level) {
+            self.priorities[..=place].rotate_right(1);
+            self.due[..=place].rotate_right(1);
+            self.ids[..=place].rotate_right(1);
+        }
+        self
+    }
+
+    /// Where a message stands in the order of the claim.
+    pub(crate) fn place_of(&self, one: &Claimed) -> (Option<usize>, Timestamp, Uuid) {
+        let level = i16::from(one.message.priority.level());
+        let place = self.priorities.iter().position(|priority| *priority == level);
+        (place, one.due_at, one.message.id.as_uuid())
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
 
-    use punctual::model::{Body, Headers, MessageId, Priority, Source, Topic, Trail};
+    use punctual::model::{Body, Headers, MessageId, Source, Topic, Trail};
 
     use super::*;
 
@@ -208,6 +238,7 @@ mod tests {
             trail: Trail::default(),
             occurrence: None,
             terms: None,
+            ties: None,
         })
     }
 

@@ -62,8 +62,8 @@ impl<'a> PostgresOutbox<'a> {
 }
 
 impl Outbox for PostgresOutbox<'_> {
-    async fn enqueue(&mut self, entries: Vec<Entry>, _now: Timestamp) -> Result<Vec<Enqueued>> {
-        self.within.enqueue(&entries).await
+    async fn enqueue(&mut self, entries: Vec<Entry>, now: Timestamp) -> Result<Vec<Enqueued>> {
+        self.within.enqueue(&entries, now).await
     }
 }
 

@@ -64,7 +64,7 @@ impl Inner {
                 let (mut columns, mut standings) = (Messages::default(), Standings::default());
                 for record in &here {
                     columns.push(&record.message, micros_up(record.due_at))?;
-                    standings.push(record);
+                    standings.push(record)?;
                     standings.ended.push(Micros(micros(record.ended_at.unwrap_or(now))));
                     standings.codes.push(match record.state {
                         State::Dead => record.dead.map(Code::code),
@@ -73,9 +73,12 @@ impl Inner {
                 }
                 let mut params = columns.params();
                 params.extend(standings.params());
-                if !states[0].is_alive() {
+                if states[0].is_alive() {
+                    params.extend(columns.ties());
+                } else {
                     params.push((&standings.codes, Type::INT2_ARRAY));
                     params.push((&standings.ended, Type::TIMESTAMPTZ_ARRAY));
+                    params.push(columns.batches());
                 }
                 if held.execute(sql, &params).await? < here.len() as u64 {
                     return Err(Failure::Raced);

@@ -1,36 +1,37 @@
 //! Settle: finished decisions and their executions in one step, each only by the current token.
 //! Decisions of one kind go in one statement; several kinds in one transaction.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use punctual::Result;
 use punctual::jiff::Timestamp;
 use punctual::model::{Queue, State};
 use punctual::policy::Verdict;
-use punctual::storage::{Line, Settled, Settlement};
+use punctual::storage::{Enqueued, Entry, Settled, Settlement};
 use punctual_rows::code::Code;
 use punctual_rows::instant::{micros, micros_up};
 use punctual_rows::message::column;
 use punctual_rows::without_nul;
 use tokio_postgres::types::Type;
+use uuid::Uuid;
 
+use crate::commits::Tidings;
 use crate::driver::{Cells, Driver};
 use crate::enqueue::CHUNK;
 use crate::failure::Failure;
 use crate::inner::{Inner, attempt};
-use crate::session::Session;
-use crate::settlements::{Attempts, Kind, Placed, is_one_kind, rounds};
+use crate::settlements::{Attempts, Kind, Placed, is_alike, rounds};
 use crate::statements::Statements;
-use crate::value::{Micros, Param};
+use crate::value::Micros;
 
 /// What a batch of decisions has led to so far.
+#[derive(Default)]
 struct Progress {
     answers: Vec<Settled>,
-    /// Jobs of which a message no longer runs.
-    jobs: HashSet<String>,
-    /// What is due again, and when.
-    due: HashMap<String, i64>,
+    tidings: Tidings,
+    /// Batches of which a message is no longer alive; none when messages of batches are left alone.
+    batches: Option<BTreeSet<Uuid>>,
 }
 
 impl Inner {
@@ -42,51 +43,110 @@ impl Inner {
         if settlements.is_empty() {
             return Ok(Vec::new());
         }
-        let rounds = rounds(settlements);
-        let is_one = rounds.len() == 1 && settlements.len() <= CHUNK && is_one_kind(settlements);
-        let (progress, waiting) = attempt!(self, |held, tries| async {
-            let mut progress = Progress {
-                answers: vec![Settled::Lost; settlements.len()],
-                jobs: HashSet::new(),
-                due: HashMap::new(),
-            };
-            if !is_one {
-                held.begin().await?;
-            }
-            let sql = if tries == 0 { &self.sql } else { &self.careful };
-            for round in &rounds {
-                let settled = self.settle_round((held, sql), round, now, &mut progress).await;
-                // The attempt is in the history already, which is no reason to refuse.
-                settled.map_err(|failure| {
-                    if tries == 0 && failure.is_duplicate() { Failure::Raced } else { failure }
-                })?;
-            }
-            if !is_one {
-                held.commit().await?;
-            }
-            let waiting = self.waiting(held, &progress.jobs, false).await?;
-            Ok((progress, waiting))
-        })?;
-        for (queue, due_at) in progress.due {
-            self.tell(Line::Queue(Queue::from(queue)), due_at);
+        let mut rounds = rounds(settlements);
+        let is_one = rounds.len() == 1 && settlements.len() <= CHUNK && is_alike(settlements);
+        let mut progress = Progress::new(settlements.len());
+        if is_one {
+            progress = self.settle_quickly(&rounds[0], now, settlements.len()).await?;
+            // What ended nothing may be of a batch, whose end is seen to with care; or it is lost.
+            let answers = &progress.answers;
+            rounds[0].retain(|(place, one)| {
+                answers[*place] == Settled::Lost && Kind::of(&one.verdict) != Kind::Again
+            });
+            rounds.retain(|round| !round.is_empty());
         }
-        self.tell_turns(waiting);
+        if !rounds.is_empty() {
+            progress.add(self.settle_carefully(settlements, &rounds, now).await?);
+        }
+        self.tell_all(progress.tidings.due);
+        self.tell_turns_of(&progress.tidings.turns).await;
         Ok(progress.answers)
     }
 
-    /// Settles one attempt inside a transaction that somebody else has opened; also answers the job of
-    /// which a message no longer runs.
+    /// One statement, which is a step of its own. Messages of batches are left alone.
+    async fn settle_quickly(
+        &self,
+        round: &[Placed<'_>],
+        now: Timestamp,
+        count: usize,
+    ) -> Result<Progress> {
+        attempt!(self, |held, tries| async {
+            let mut progress = Progress::new(count);
+            self.settle_round((held, self.settling(tries)), round, now, &mut progress)
+                .await
+                .map_err(|failure| again_with_care(failure, tries))?;
+            Ok(progress)
+        })
+    }
+
+    /// A transaction for decisions of several kinds, for what follows, and for messages of batches.
+    async fn settle_carefully(
+        &self,
+        settlements: &[Settlement],
+        rounds: &[Vec<Placed<'_>>],
+        now: Timestamp,
+    ) -> Result<Progress> {
+        attempt!(self, |held, tries| async {
+            let mut progress =
+                Progress { batches: Some(BTreeSet::new()), ..Progress::new(settlements.len()) };
+            held.begin().await?;
+            for round in rounds {
+                self.settle_round((held, self.settling(tries)), round, now, &mut progress)
+                    .await
+                    .map_err(|failure| again_with_care(failure, tries))?;
+            }
+            self.follow(held, settlements, (now, tries), &mut progress).await?;
+            held.commit().await?;
+            Ok(progress)
+        })
+    }
+
+    /// The statements for a first try, and for one after which the attempt may be in the history.
+    fn settling(&self, tries: u32) -> &Statements {
+        if tries == 0 { &self.sql } else { &self.careful }
+    }
+
+    /// Settles one attempt inside a transaction that somebody else has opened; also answers what there is
+    /// to tell once that has committed.
     pub(crate) async fn settle_within(
         &self,
         held: &impl Driver,
         settlements: &[Settlement; 1],
         now: Timestamp,
-    ) -> Result<(Settled, HashSet<String>), Failure> {
-        let mut progress =
-            Progress { answers: vec![Settled::Lost], jobs: HashSet::new(), due: HashMap::new() };
+    ) -> Result<(Settled, Tidings), Failure> {
+        let mut progress = Progress { batches: Some(BTreeSet::new()), ..Progress::new(1) };
         let round: Vec<Placed<'_>> = settlements.iter().enumerate().collect();
         self.settle_round((held, &self.careful), &round, now, &mut progress).await?;
-        Ok((progress.answers[0], progress.jobs))
+        self.follow(held, settlements, (now, 0), &mut progress).await?;
+        Ok((progress.answers[0], progress.tidings))
+    }
+
+    /// Stores what follows what was settled, and ends the batches that have nobody left.
+    async fn follow(
+        &self,
+        held: &impl Driver,
+        settlements: &[Settlement],
+        (now, tries): (Timestamp, u32),
+        progress: &mut Progress,
+    ) -> Result<(), Failure> {
+        let applied = settlements.iter().zip(&progress.answers);
+        let applied = applied.filter(|(_, answer)| **answer == Settled::Applied);
+        let entries: Vec<Entry> = applied
+            .flat_map(|(one, _)| &one.then)
+            .map(|message| Entry { message: Arc::clone(message), replace: false })
+            .collect();
+        if !entries.is_empty() {
+            let stored = self.store(held, &entries, tries, now).await?;
+            for (entry, answer) in entries.iter().zip(&stored.answers) {
+                if *answer == Enqueued::Stored {
+                    progress.tidings.is_due(&entry.message.queue, micros_up(entry.message.due_at));
+                }
+            }
+            progress.tidings.are_due(stored.freed);
+        }
+        let batches = progress.batches.take().unwrap_or_default();
+        progress.tidings.are_due(self.end_batches(held, &batches).await?);
+        Ok(())
     }
 
     /// One statement for each kind of decision and each thousand.
@@ -114,29 +174,11 @@ impl Inner {
         }
         Ok(())
     }
+}
 
-    /// The queues in which something may have waited for jobs that no longer run.
-    pub(crate) async fn waiting(
-        &self,
-        held: &Session<'_>,
-        jobs: &HashSet<String>,
-        all: bool,
-    ) -> Result<HashSet<String>, Failure> {
-        if jobs.is_empty() {
-            return Ok(HashSet::new());
-        }
-        let jobs: Vec<&str> = jobs.iter().map(String::as_str).collect();
-        let params: [Param<'_>; 2] = [(&jobs, Type::TEXT_ARRAY), (&all, Type::BOOL)];
-        let rows = held.query(&self.sql.waiting_queues, &params).await?;
-        rows.iter().map(|row| Ok(row.try_get(0)?)).collect()
-    }
-
-    /// Somebody's turn may have come; since when they waited nobody knows.
-    pub(crate) fn tell_turns(self: &Arc<Self>, queues: HashSet<String>) {
-        for queue in queues {
-            self.tell(Line::Queue(Queue::from(queue)), Micros::MIN.0);
-        }
-    }
+/// The attempt may be in the history already, which is no reason to refuse.
+fn again_with_care(failure: Failure, tries: u32) -> Failure {
+    if tries == 0 && failure.is_duplicate() { Failure::Raced } else { failure }
 }
 
 async fn settle_finished(
@@ -156,9 +198,11 @@ async fn settle_finished(
     let now = Micros(micros(now));
     let mut params = attempts.params();
     params.push((&states, Type::INT2_ARRAY));
+    let with_batches = progress.batches.is_some();
     params.push((&now, Type::TIMESTAMPTZ));
+    params.push((&with_batches, Type::BOOL));
     for row in held.query(&sql.settle_finished, &params).await? {
-        progress.applied(batch, &row)?;
+        progress.ended(batch, &row)?;
     }
     Ok(())
 }
@@ -181,9 +225,11 @@ async fn settle_dead(
     let mut params = attempts.params();
     params.push((&reasons, Type::INT2_ARRAY));
     params.push((&errors, Type::TEXT_ARRAY));
+    let with_batches = progress.batches.is_some();
     params.push((&now, Type::TIMESTAMPTZ));
+    params.push((&with_batches, Type::BOOL));
     for row in held.query(&sql.settle_dead, &params).await? {
-        progress.applied(batch, &row)?;
+        progress.ended(batch, &row)?;
     }
     Ok(())
 }
@@ -214,19 +260,31 @@ async fn settle_again(
     params.push((&errors, Type::TEXT_ARRAY));
     for row in held.query(&sql.settle_again, &params).await? {
         let index = Progress::index(&row, batch.len())?;
-        if row.cell::<bool>(3)? {
+        if row.cell::<bool>(4)? {
             progress.answers[batch[index].0] = Settled::CancelRequested;
             continue;
         }
         progress.applied(batch, &row)?;
-        let queue: String = row.cell(2)?;
-        let first = progress.due.entry(queue).or_insert(due[index].0);
-        *first = due[index].0.min(*first);
+        progress.tidings.is_due(&Queue::from(row.cell::<String>(3)?), due[index].0);
     }
     Ok(())
 }
 
 impl Progress {
+    fn new(count: usize) -> Self {
+        Self { answers: vec![Settled::Lost; count], ..Self::default() }
+    }
+
+    /// What those came to that were lost before.
+    fn add(&mut self, other: Self) {
+        for (answer, later) in self.answers.iter_mut().zip(other.answers) {
+            if *answer == Settled::Lost {
+                *answer = later;
+            }
+        }
+        self.tidings.add(other.tidings);
+    }
+
     fn index(row: &impl Cells, length: usize) -> Result<usize, Failure> {
         let number: i64 = row.cell(0)?;
         let index = usize::try_from(number - 1).ok().filter(|index| *index < length);
@@ -241,8 +299,16 @@ impl Progress {
     fn applied(&mut self, batch: &[Placed<'_>], row: &impl Cells) -> Result<(), Failure> {
         let index = Self::index(row, batch.len())?;
         self.answers[batch[index].0] = Settled::Applied;
-        if let Some(job) = row.cell::<Option<String>>(1)? {
-            self.jobs.insert(job);
+        self.tidings.turns.jobs.extend(row.cell::<Option<String>>(1)?);
+        self.tidings.turns.lanes.extend(row.cell::<Option<String>>(2)?);
+        Ok(())
+    }
+
+    /// The same for one that is no longer alive.
+    fn ended(&mut self, batch: &[Placed<'_>], row: &impl Cells) -> Result<(), Failure> {
+        self.applied(batch, row)?;
+        if let Some(batches) = &mut self.batches {
+            batches.extend(row.cell::<Option<Uuid>>(3)?);
         }
         Ok(())
     }

@@ -33,6 +33,7 @@ pub(crate) struct Attempts<'a> {
     limits: Vec<Option<i32>>,
     endings: Vec<Option<i16>>,
     notes: Vec<Option<Cow<'a, str>>>,
+    logs: Vec<Option<Cow<'a, str>>>,
 }
 
 impl<'a> Attempts<'a> {
@@ -51,6 +52,7 @@ impl<'a> Attempts<'a> {
         thin(&mut columns.limits);
         thin(&mut columns.endings);
         thin(&mut columns.notes);
+        thin(&mut columns.logs);
         columns
     }
 
@@ -64,9 +66,10 @@ impl<'a> Attempts<'a> {
         self.limits.push(execution.and_then(|one| one.attempts_max.map(column)));
         self.endings.push(execution.map(|one| one.ending.code()));
         self.notes.push(execution.and_then(|one| one.note.as_deref().map(without_nul)));
+        self.logs.push(execution.and_then(|one| one.log.as_deref().map(without_nul)));
     }
 
-    /// The first ten parameters.
+    /// The first eleven parameters.
     pub(crate) fn params(&self) -> Vec<Param<'_>> {
         vec![
             (&self.messages, Type::UUID_ARRAY),
@@ -79,6 +82,7 @@ impl<'a> Attempts<'a> {
             (&self.limits, Type::INT4_ARRAY),
             (&self.endings, Type::INT2_ARRAY),
             (&self.notes, Type::TEXT_ARRAY),
+            (&self.logs, Type::TEXT_ARRAY),
         ]
     }
 }
@@ -109,10 +113,11 @@ impl Kind {
     }
 }
 
-pub(crate) fn is_one_kind(settlements: &[Settlement]) -> bool {
+/// Whether one statement does for all of a batch: one kind of decision, and nothing that follows.
+pub(crate) fn is_alike(settlements: &[Settlement]) -> bool {
     let mut kinds = settlements.iter().map(|one| Kind::of(&one.verdict));
     let first = kinds.next();
-    kinds.all(|kind| Some(kind) == first)
+    kinds.all(|kind| Some(kind) == first) && settlements.iter().all(|one| one.then.is_empty())
 }
 
 /// Batches in which no message is there twice, each sorted by id so that nobody waits for each other

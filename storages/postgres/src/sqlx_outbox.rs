@@ -68,8 +68,8 @@ impl PostgresSqlxOutbox<'_> {
 }
 
 impl Outbox for PostgresSqlxOutbox<'_> {
-    async fn enqueue(&mut self, entries: Vec<Entry>, _now: Timestamp) -> Result<Vec<Enqueued>> {
-        self.within.enqueue(&entries).await
+    async fn enqueue(&mut self, entries: Vec<Entry>, now: Timestamp) -> Result<Vec<Enqueued>> {
+        self.within.enqueue(&entries, now).await
     }
 }
 

@@ -21,7 +21,7 @@ macro_rules! statements {
                 let mut numbers = 0..;
                 let mut next = |text: &str| Sql {
                     number: numbers.next().unwrap_or_default(),
-                    text: text.replace("{id}", id).replace("{schema}", schema),
+                    text: with_parts(text).replace("{id}", id).replace("{schema}", schema),
                 };
                 let mut made = Self {
                     $($name: next(include_str!(concat!("../sql/", stringify!($name), ".sql"))),)*
@@ -31,6 +31,13 @@ macro_rules! statements {
             }
         }
     };
+}
+
+/// Puts in what several statements say of a message `m`.
+fn with_parts(text: &str) -> String {
+    text.replace("{turn}", include_str!("../sql/parts/turn.sql").trim_end())
+        .replace("{first}", include_str!("../sql/parts/first.sql").trim_end())
+        .replace("{alone}", include_str!("../sql/parts/alone.sql").trim_end())
 }
 
 impl Statements {
@@ -60,25 +67,35 @@ const CAREFUL: usize = 100;
 statements! {
     alive
     append
+    batches_alive
+    batches_end
+    batches_wait
     beat
     bury
     cancel_pending
     claim
+    claim_in_turn
     due_jobs
     ended
     extend
+    held_keys
+    hold_keys
     insert
     job_records
     jobs_alive
     jobs_lock
     jobs_move
+    keep
     keep_finished
     known
     known_exactly
+    limited
     next_due
     prune_dead
     prune_history
+    prune_keys
     prune_processes
+    prune_rates
     reclaim
     remove_alive
     remove_ended

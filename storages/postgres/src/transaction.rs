@@ -1,7 +1,6 @@
 //! A transaction for a handler: opened on a connection of the storage, and committed together with the
 //! end of the handler's message. Dropped before that, it never was.
 
-use std::collections::HashSet;
 use std::fmt;
 use std::ops::Deref;
 use std::sync::Arc;
@@ -10,6 +9,7 @@ use punctual::{Context, Result};
 use tokio_postgres::Client;
 
 use crate::PostgresStorage;
+use crate::commits::Tidings;
 use crate::failure::Failure;
 use crate::inner::Inner;
 use crate::outbox::PostgresOutbox;
@@ -83,8 +83,8 @@ impl PostgresTransaction {
     /// Settles the message as done and commits. When the message is no longer ours, the writes are
     /// rolled back and the answer is a conflict.
     pub async fn commit(mut self) -> Result<()> {
-        let jobs = match self.settle().await {
-            Ok(jobs) => jobs,
+        let tidings = match self.settle().await {
+            Ok(tidings) => tidings,
             Err(error) => {
                 // What cannot be rolled back is closed.
                 let _ = self.roll_back().await;
@@ -94,7 +94,8 @@ impl PostgresTransaction {
         let ended = self.inner.bounded(self.held.commit()).await;
         ended.map_err(|failure| failure.into_error().during("commit"))?;
         let inner = self.give_back().await;
-        inner.tell_turns_of(&jobs).await;
+        inner.tell_all(tidings.due);
+        inner.tell_turns_of(&tidings.turns).await;
         Ok(())
     }
 
@@ -106,7 +107,7 @@ impl PostgresTransaction {
         Ok(())
     }
 
-    async fn settle(&mut self) -> Result<HashSet<String>> {
+    async fn settle(&mut self) -> Result<Tidings> {
         let settlement = self.context.settlement()?;
         let planning = async { Ok(self.held.client().batch_execute(OURS).await?) };
         self.inner.bounded(planning).await.map_err(Failure::into_error)?;

@@ -2,8 +2,9 @@
 
 use punctual::Result;
 use punctual::jiff::Timestamp;
-use punctual::model::ProcessId;
+use punctual::model::{ProcessId, State};
 use punctual::storage::{Line, Prune, Pruned};
+use punctual_rows::code::Code as _;
 use punctual_rows::instant::{instant, micros, micros_up};
 use tokio_postgres::types::Type;
 
@@ -42,6 +43,11 @@ impl Inner {
                 pruned.messages += letters.messages;
             }
             held.execute(&self.sql.prune_processes, &[(&before, Type::TIMESTAMPTZ)]).await?;
+            let now = Micros(micros(now));
+            let most = i64::try_from(prune.limit).unwrap_or(i64::MAX);
+            for sql in [&self.sql.prune_keys, &self.sql.prune_rates] {
+                held.execute(sql, &[(&now, Type::TIMESTAMPTZ), (&most, Type::INT8)]).await?;
+            }
             Ok(pruned)
         })
     }
@@ -99,7 +105,9 @@ impl Inner {
             })
             .collect();
         let due: Vec<Option<i64>> = attempt!(self, |held| async {
-            let rows = held.query(&self.sql.next_due, &[(&queues, Type::TEXT_ARRAY)]).await?;
+            let params: [Param<'_>; 2] =
+                [(&queues, Type::TEXT_ARRAY), (&State::Pending.code(), Type::INT2)];
+            let rows = held.query(&self.sql.next_due, &params).await?;
             let mut due = vec![None; lines.len()];
             for row in &rows {
                 let place = usize::try_from(row.try_get::<_, i64>(0)? - 1).unwrap_or_default();

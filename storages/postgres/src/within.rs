@@ -1,7 +1,6 @@
 //! What goes into a transaction that is not ours, whatever driver it was opened with: messages,
 //! settlements and inbox notes. Nobody is notified inside it; the storage watches for the commit.
 
-use std::collections::HashSet;
 use std::sync::Arc;
 
 use punctual::jiff::Timestamp;
@@ -14,7 +13,7 @@ use tokio_postgres::types::Type;
 use crate::columns::Messages;
 use crate::commits::Tidings;
 use crate::driver::{Cells as _, Driver};
-use crate::enqueue::{Range, dedupes_of, is_new_in_itself};
+use crate::enqueue::{Range, Stored, dedupes_of, is_new_in_itself};
 use crate::failure::Failure;
 use crate::inbox;
 use crate::inner::Inner;
@@ -35,11 +34,17 @@ impl<D: Driver> Within<D> {
         Self { inner: Arc::clone(inner), driver, number: None }
     }
 
-    pub(crate) async fn enqueue(&mut self, entries: &[Entry]) -> Result<Vec<Enqueued>> {
+    pub(crate) async fn enqueue(
+        &mut self,
+        entries: &[Entry],
+        now: Timestamp,
+    ) -> Result<Vec<Enqueued>> {
         self.inner.ready().await?;
-        let stored = self.store(entries).await;
-        let answers = stored.map_err(|failure| failure.into_error().during("enqueue"))?;
+        let stored = self.store(entries, now).await;
+        let Stored { answers, freed } =
+            stored.map_err(|failure| failure.into_error().during("enqueue"))?;
         let mut tidings = Tidings::default();
+        tidings.are_due(freed);
         for (entry, answer) in entries.iter().zip(&answers) {
             if !matches!(answer, Enqueued::Duplicate(_)) {
                 tidings.is_due(&entry.message.queue, micros_up(entry.message.due_at));
@@ -52,8 +57,8 @@ impl<D: Driver> Within<D> {
     /// A lease that is no longer the current one is an error, so that the transaction is rolled back.
     pub(crate) async fn settle(&mut self, settlement: Settlement, now: Timestamp) -> Result<()> {
         let during = |failure: Failure| failure.into_error().during("settle");
-        let jobs = settle(&self.inner, &self.driver, settlement, now).await?;
-        self.tell(Tidings { jobs, ..Tidings::default() }).await.map_err(during)
+        let tidings = settle(&self.inner, &self.driver, settlement, now).await?;
+        self.tell(tidings).await.map_err(during)
     }
 
     pub(crate) async fn admit(
@@ -70,19 +75,20 @@ impl<D: Driver> Within<D> {
 
     /// One message that is new needs one statement; the rest goes the careful way, again when somebody
     /// else was faster.
-    async fn store(&mut self, entries: &[Entry]) -> Result<Vec<Enqueued>, Failure> {
+    async fn store(&mut self, entries: &[Entry], now: Timestamp) -> Result<Stored, Failure> {
+        let at_once = |answers| Stored { answers, freed: Vec::new() };
         if entries.is_empty() {
-            return Ok(Vec::new());
+            return Ok(at_once(Vec::new()));
         }
         if entries.len() == 1 && is_new_in_itself(entries) && self.store_one(entries).await? {
-            return Ok(vec![Enqueued::Stored]);
+            return Ok(at_once(vec![Enqueued::Stored]));
         }
         for _ in 0..TRIES_MAX {
             self.driver.tell("SAVEPOINT punctual_outbox", &[]).await?;
-            match self.inner.store(&self.driver, entries, 0).await {
-                Ok(answers) => {
+            match self.inner.store(&self.driver, entries, 0, now).await {
+                Ok(stored) => {
                     self.driver.tell("RELEASE SAVEPOINT punctual_outbox", &[]).await?;
-                    return Ok(answers);
+                    return Ok(stored);
                 }
                 Err(Failure::Raced) => {
                     self.driver.tell("ROLLBACK TO SAVEPOINT punctual_outbox", &[]).await?;
@@ -101,6 +107,7 @@ impl<D: Driver> Within<D> {
         let mut params = columns.params();
         params.extend(range.params());
         params.push((&dedupes, Type::TEXT_ARRAY));
+        params.extend(columns.ties());
         let rows = self.driver.query(&self.inner.sql.store_one, &params).await?;
         let Some(row) = rows.first() else { return Ok(false) };
         self.number = Some(row.cell(0)?);
@@ -123,18 +130,18 @@ impl<D: Driver> Within<D> {
     }
 }
 
-/// Settles an attempt in whatever transaction the driver is in; answers the job of which a message no
-/// longer runs.
+/// Settles an attempt in whatever transaction the driver is in; answers what there is to tell once that
+/// has committed.
 pub(crate) async fn settle(
     inner: &Inner,
     driver: &impl Driver,
     settlement: Settlement,
     now: Timestamp,
-) -> Result<HashSet<String>> {
+) -> Result<Tidings> {
     inner.ready().await?;
     let message = settlement.lease.message;
     let settled = inner.settle_within(driver, &[settlement], now).await;
-    let (settled, jobs) = settled.map_err(|failure| failure.into_error().during("settle"))?;
+    let (settled, tidings) = settled.map_err(|failure| failure.into_error().during("settle"))?;
     settled.or_roll_back(message)?;
-    Ok(jobs)
+    Ok(tidings)
 }

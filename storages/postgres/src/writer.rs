@@ -3,6 +3,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
+use punctual::jiff::Timestamp;
 use punctual::storage::{Enqueued, Entry};
 use punctual::{Error, Result};
 use tokio::sync::oneshot;
@@ -30,6 +31,7 @@ struct Waiting {
 
 struct Batch {
     entries: Vec<Entry>,
+    now: Timestamp,
     answer: oneshot::Sender<Result<Vec<Enqueued>>>,
 }
 
@@ -39,9 +41,10 @@ impl Writer {
         self: &Arc<Self>,
         inner: &Arc<Inner>,
         entries: Vec<Entry>,
+        now: Timestamp,
     ) -> Result<Vec<Enqueued>> {
         let (answer, answered) = oneshot::channel();
-        if self.push(Batch { entries, answer }) {
+        if self.push(Batch { entries, now, answer }) {
             let (writer, inner) = (Arc::clone(self), Arc::clone(inner));
             tokio::spawn(async move { writer.write(&inner).await });
         }
@@ -88,7 +91,9 @@ impl Writer {
 async fn write_together(inner: &Arc<Inner>, batches: Vec<Batch>) {
     let entries: Vec<Entry> =
         batches.iter().flat_map(|batch| batch.entries.iter().cloned()).collect();
-    match inner.enqueue(&entries).await {
+    // A key that is held for a time is not free before anybody's own now.
+    let now = batches.iter().map(|batch| batch.now).min().unwrap_or_default();
+    match inner.enqueue(&entries, now).await {
         Ok(answers) => {
             let mut answers = answers.into_iter();
             for batch in batches {
@@ -109,7 +114,7 @@ async fn write_together(inner: &Arc<Inner>, batches: Vec<Batch>) {
         }
         Err(_) => {
             for batch in batches {
-                let _ = batch.answer.send(inner.enqueue(&batch.entries).await);
+                let _ = batch.answer.send(inner.enqueue(&batch.entries, batch.now).await);
             }
         }
     }

@@ -66,6 +66,7 @@ async fn work(place: &Place, storage: &PostgresStorage) -> Vec<Claimed> {
                 Verdict::Done
             },
             execution: None,
+            then: Vec::new(),
         });
         storage.settle(settlements.rev().collect(), SystemClock.now()).await.unwrap();
         mine.extend(claimed);

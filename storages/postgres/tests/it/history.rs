@@ -41,6 +41,7 @@ fn execution(place: &Place, claimed: &Claimed, ended_at: Timestamp) -> Execution
         ended_at,
         ending: Ending::Succeeded,
         note: None,
+        log: None,
     }
 }
 
@@ -50,11 +51,8 @@ async fn claimed(place: &Place, storage: &PostgresStorage) -> Claimed {
 }
 
 async fn done(storage: &PostgresStorage, claimed: &Claimed, execution: &Execution) {
-    let settlement = Settlement {
-        lease: claimed.lease_ref(),
-        verdict: Verdict::Done,
-        execution: Some(execution.clone().into()),
-    };
+    let execution = Some(execution.clone().into());
+    let settlement = Settlement::new(claimed.lease_ref(), Verdict::Done, execution);
     assert_eq!(storage.settle(vec![settlement], now()).await.unwrap(), [Settled::Applied]);
 }
 

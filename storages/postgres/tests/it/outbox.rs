@@ -39,7 +39,7 @@ async fn a_settlement_holds_with_the_commit_and_an_old_lease_is_refused() {
     let storage = place.open().await;
     enqueue(&*storage, place.message()).await;
     let claimed = place.claim(&*storage, 1).await.remove(0);
-    let done = Settlement { lease: claimed.lease_ref(), verdict: Verdict::Done, execution: None };
+    let done = Settlement::new(claimed.lease_ref(), Verdict::Done, None);
     let mut client = place.client().await;
     let transaction = client.transaction().await.unwrap();
     storage.outbox(&transaction).settle(done.clone(), SystemClock.now()).await.unwrap();

@@ -97,6 +97,7 @@ impl Place {
             trail: Trail::default(),
             occurrence: None,
             terms: None,
+            ties: None,
         }
     }
 
@@ -119,7 +120,7 @@ impl Place {
     ) -> punctual::Result<Vec<Claimed>> {
         let now = SystemClock.now();
         let until = add(now, Duration::from_secs(60));
-        let claim = Claim { queue: Queue::default(), owner: self.process(), limit, until };
+        let claim = Claim::new(Queue::default(), self.process(), limit, until);
         storage.claim(claim, now).await
     }
 }
@@ -152,11 +153,8 @@ pub(crate) async fn enqueue(storage: &dyn Storage, message: Message) -> Enqueued
 }
 
 pub(crate) async fn settle(storage: &dyn Storage, claimed: &[Claimed]) -> Vec<Settled> {
-    let settlements = claimed.iter().map(|one| Settlement {
-        lease: one.lease_ref(),
-        verdict: Verdict::Done,
-        execution: None,
-    });
+    let settlements =
+        claimed.iter().map(|one| Settlement::new(one.lease_ref(), Verdict::Done, None));
     storage.settle(settlements.collect(), SystemClock.now()).await.unwrap()
 }
 

@@ -94,7 +94,7 @@ async fn a_settlement_through_sqlx_needs_the_lease() {
             assert_eq!(taken.len(), 1);
         }
         let lease = claimed.lease_ref();
-        let done = Settlement { lease, verdict: Verdict::Done, execution: None };
+        let done = Settlement::new(lease, Verdict::Done, None);
         let mut transaction = connection.begin().await.unwrap();
         let settled = storage.sqlx_outbox(&mut transaction).settle(done, SystemClock.now()).await;
         let state = async || storage.message(claimed.message.id).await.unwrap().unwrap().state;

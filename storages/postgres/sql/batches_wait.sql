@@ -1,0 +1,10 @@
+-- Who waits for these batches, locked in the order of their ids: of two who end the last messages of a
+-- batch at once, the second begins its next statement when the first has committed. Found first and
+-- sorted then, like `alive`.
+SELECT m.id FROM {schema}.message m
+WHERE m.id = ANY(ARRAY(
+    SELECT w.id FROM {schema}.message w
+    WHERE w.waits_for = ANY($1::uuid[]) AND w.due_at = $2 AND w.state + 0 = 0
+))
+ORDER BY m.id
+FOR UPDATE OF m
