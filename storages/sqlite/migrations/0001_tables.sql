@@ -3,6 +3,9 @@
 
 -- Pending (0) and running (1) messages only, so that the hot table stays as small as the work to do. The
 -- body comes last: who reads the other columns of a large message does not walk through it.
+--
+-- What ties a message to others is in extra; what statements ask of it is here: the name of its limit (lane) and
+-- how many of that name may run (lane_max), its batch, and whether its deduplication key is free again.
 CREATE TABLE punctual_message (
   id BLOB NOT NULL PRIMARY KEY,
   queue TEXT NOT NULL,
@@ -25,15 +28,26 @@ CREATE TABLE punctual_message (
   lease_until INTEGER,
   cancel_requested INTEGER NOT NULL DEFAULT 0,
   error TEXT,
+  lane TEXT,
+  lane_max INTEGER,
+  batch BLOB,
+  freed INTEGER,
+  progress TEXT,
+  checkpoint TEXT,
   extra TEXT,
   body BLOB NOT NULL
 ) STRICT, WITHOUT ROWID;
 
-CREATE INDEX punctual_message_pending ON punctual_message (queue, priority, due_at, id) WHERE state = 0;
+-- Those of one limit lie together, so that a crowd that has to wait is passed over at once.
+CREATE INDEX punctual_message_pending ON punctual_message (queue, priority, lane, lane_max, due_at, id)
+  WHERE state = 0;
 CREATE INDEX punctual_message_running ON punctual_message (owner, lease_until, id) WHERE state = 1;
-CREATE UNIQUE INDEX punctual_message_dedupe ON punctual_message (dedupe) WHERE dedupe IS NOT NULL;
+CREATE UNIQUE INDEX punctual_message_dedupe ON punctual_message (dedupe)
+  WHERE dedupe IS NOT NULL AND freed IS NULL;
 CREATE INDEX punctual_message_key ON punctual_message (topic, key) WHERE key IS NOT NULL;
 CREATE INDEX punctual_message_job ON punctual_message (job, state) WHERE job IS NOT NULL;
+CREATE INDEX punctual_message_lane ON punctual_message (lane, state, queue, due_at) WHERE lane IS NOT NULL;
+CREATE INDEX punctual_message_batch ON punctual_message (batch, state) WHERE batch IS NOT NULL;
 -- Two exclusive messages of a job never run together, whatever a statement says.
 CREATE UNIQUE INDEX punctual_message_exclusive ON punctual_message (job) WHERE state = 1 AND exclusive = 1;
 
@@ -57,11 +71,15 @@ CREATE TABLE punctual_dead (
   reason INTEGER,
   ended_at INTEGER NOT NULL,
   error TEXT,
+  batch BLOB,
+  progress TEXT,
+  checkpoint TEXT,
   extra TEXT,
   body BLOB NOT NULL
 ) STRICT, WITHOUT ROWID;
 
 CREATE INDEX punctual_dead_ended ON punctual_dead (ended_at, id);
+CREATE INDEX punctual_dead_batch ON punctual_dead (batch) WHERE batch IS NOT NULL;
 
 -- The history, kept until pruned: one row for each attempt that ended (it has an ending) and each occurrence
 -- that was skipped. The attempt that finished its message, done (2) or cancelled (4), also holds what is left of
@@ -89,6 +107,7 @@ CREATE TABLE punctual_history (
   due_at INTEGER NOT NULL,
   started_at INTEGER,
   note TEXT,
+  log TEXT,
   priority INTEGER,
   planned_at INTEGER,
   created_at INTEGER,
@@ -97,6 +116,9 @@ CREATE TABLE punctual_history (
   crashes INTEGER,
   snoozes INTEGER,
   error TEXT,
+  batch BLOB,
+  progress TEXT,
+  checkpoint TEXT,
   extra TEXT,
   body BLOB
 ) STRICT, WITHOUT ROWID;
@@ -104,7 +126,30 @@ CREATE TABLE punctual_history (
 CREATE INDEX punctual_history_message ON punctual_history (message, state);
 CREATE INDEX punctual_history_strayed ON punctual_history (strayed_at) WHERE strayed_at IS NOT NULL;
 CREATE INDEX punctual_history_job ON punctual_history (job, id) WHERE job IS NOT NULL;
+CREATE INDEX punctual_history_batch ON punctual_history (batch, state) WHERE batch IS NOT NULL;
 CREATE INDEX punctual_history_nominal ON punctual_history (nominal DESC) WHERE nominal IS NOT NULL;
+
+-- Who waits for the end of a batch. A row may outlive its message; it goes with the batch.
+CREATE TABLE punctual_wait (
+  batch BLOB NOT NULL,
+  message BLOB NOT NULL,
+  PRIMARY KEY (batch, message)
+) STRICT, WITHOUT ROWID;
+
+-- Deduplication keys that keep others out until an instant, whatever becomes of their messages.
+CREATE TABLE punctual_held (
+  dedupe TEXT NOT NULL PRIMARY KEY,
+  message BLOB NOT NULL,
+  until INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX punctual_held_until ON punctual_held (until);
+
+-- Until when the starts under a rate have used it up.
+CREATE TABLE punctual_rate (
+  name TEXT NOT NULL PRIMARY KEY,
+  used_until INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
 
 -- Jobs: the record as JSON, beside it what statements ask for. due_at is when the scheduler has to look.
 CREATE TABLE punctual_job (

@@ -58,11 +58,13 @@ SELECT
     WHEN 23 THEN 'Skipped: overlap'
     WHEN 24 THEN 'Skipped: paused'
     WHEN 25 THEN 'Skipped: by an operator'
+    WHEN 26 THEN 'Skipped: expired'
     ELSE 'Unknown'
   END AS status,
   (ended_at - started_at) / 1000 AS duration_ms,
   attempt AS retry_attempt,
-  note AS error
+  note AS error,
+  log
 FROM punctual_history WHERE ending IS NOT NULL;
 
 CREATE VIEW punctual_messages AS
@@ -73,14 +75,15 @@ SELECT
   strftime('%Y-%m-%dT%H:%M:%fZ', due_at / 1000000.0, 'unixepoch') AS due,
   strftime('%Y-%m-%dT%H:%M:%fZ', created_at / 1000000.0, 'unixepoch') AS created,
   strftime('%Y-%m-%dT%H:%M:%fZ', ended_at / 1000000.0, 'unixepoch') AS ended,
-  attempt, lower(nullif(hex(owner), '')) AS lock_holder, error, body
+  attempt, lower(nullif(hex(owner), '')) AS lock_holder, error, lower(nullif(hex(batch), '')) AS batch,
+  json_extract(progress, '$.percent') AS percent, body
 FROM (
   SELECT id, queue, topic, key, job, priority, state, due_at, created_at, NULL AS ended_at, attempt, owner,
-    error, body FROM punctual_message
+    error, batch, progress, body FROM punctual_message
   UNION ALL
-  SELECT id, queue, topic, key, job, priority, 3, due_at, created_at, ended_at, attempt, NULL, error, body
-    FROM punctual_dead
+  SELECT id, queue, topic, key, job, priority, 3, due_at, created_at, ended_at, attempt, NULL, error, batch,
+    progress, body FROM punctual_dead
   UNION ALL
   SELECT message, queue, topic, key, job, priority, state, due_at, created_at, finished_at, attempt, NULL, error,
-    body FROM punctual_history WHERE state >= 0
+    batch, progress, body FROM punctual_history WHERE state >= 0
 );

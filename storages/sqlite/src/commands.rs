@@ -1,7 +1,10 @@
 //! What an operator asks of messages. Whether a state allows it is asked of the state table alone.
 
+use std::sync::Arc;
+
+use punctual::Message;
 use punctual::jiff::Timestamp;
-use punctual::model::{Key, MessageId, Queue, Source, State, StateChange, Topic};
+use punctual::model::{Key, MessageId, MessageRecord, Queue, Source, State, StateChange, Topic};
 use punctual::storage::{Command, Commanded};
 use punctual::uuid::Uuid;
 use punctual_rows::code::Code as _;
@@ -10,8 +13,9 @@ use rusqlite::{Connection, OptionalExtension as _, params};
 
 use crate::effects::Effects;
 use crate::fault::Tried;
+use crate::reading::message;
 use crate::row::Table;
-use crate::work::{cancel_pending, remove_finished, twin};
+use crate::work::{cancel_pending, put, remove_finished, twin};
 
 /// Does what is asked, or says which state does not allow it.
 pub(crate) fn command(
@@ -29,9 +33,13 @@ pub(crate) fn command(
             }
             Ok(Commanded::Applied(about.len() as u64))
         }
-        Command::Redrive { id, due_at } => redrive(transaction, *id, *due_at, effects),
+        Command::Redrive { id, due_at } => redrive(transaction, (*id, *due_at), now, effects),
         Command::Reschedule { id, due_at } => reschedule(transaction, *id, *due_at, effects),
         Command::Delete(id) => delete(transaction, *id, effects),
+        Command::Discard(id) => match state_of(transaction, *id)? {
+            Some(state) if state != State::Dead => Ok(Commanded::Refused(state)),
+            _ => delete(transaction, *id, effects),
+        },
     }
 }
 
@@ -70,42 +78,30 @@ pub(crate) fn cancel(
 /// Sends a finished message again, under its id, with every count at zero.
 fn redrive(
     transaction: &Connection,
-    id: MessageId,
-    due_at: Timestamp,
+    (id, due_at): (MessageId, Timestamp),
+    now: Timestamp,
     effects: &mut Effects,
 ) -> Tried<Commanded> {
     let Some(state) = state_of(transaction, id)? else { return Ok(Commanded::Unknown) };
     if state.after(StateChange::Redrive).is_none() {
         return Ok(Commanded::Refused(state));
     }
-    let table = if state == State::Dead { Table::Dead } else { Table::Finished };
-    let (uuid, row) = (id.as_uuid(), table.row());
-    let sql = format!("SELECT queue, dedupe FROM {row}");
-    let (queue, dedupe): (String, Option<String>) = transaction
-        .prepare_cached(&sql)?
-        .query_row([uuid.as_bytes()], |row| Ok((row.get(0)?, row.get(1)?)))?;
-    if twin(transaction, dedupe.as_deref().map(Key::written).as_ref())?.is_some() {
+    let Some(ended) = message(transaction, id)? else { return Ok(Commanded::Unknown) };
+    if twin(transaction, ended.message.dedupe.as_ref())?.is_some() {
         return Ok(Commanded::Refused(state));
     }
-    let sql = format!(
-        "INSERT INTO punctual_message (id, queue, topic, priority, due_at, planned_at, created_at, \
-         source, key, dedupe, exclusive, job, extra, body) \
-         SELECT ?1, queue, topic, priority, ?2, planned_at, created_at, ?3, key, dedupe, exclusive, \
-         job, extra, body FROM {row}"
-    );
-    let due_at = micros_up(due_at);
-    let values = params![uuid.as_bytes(), due_at, Source::Redriven.code()];
-    transaction.prepare_cached(&sql)?.execute(values)?;
-    let queue = Queue::from(queue);
-    if table == Table::Dead {
-        let sql = format!("DELETE FROM {row}");
-        transaction.prepare_cached(&sql)?.execute([uuid.as_bytes()])?;
-        effects.moved(&queue, 1, Some(state), None);
+    if state == State::Dead {
+        let sql = format!("DELETE FROM {}", Table::Dead.row());
+        transaction.prepare_cached(&sql)?.execute([id.as_uuid().as_bytes()])?;
+        effects.moved(&ended.message.queue, 1, Some(state), None);
     } else {
         remove_finished(transaction, id, effects)?;
     }
-    effects.is_due(&queue, due_at);
-    effects.moved(&queue, 1, None, Some(State::Pending));
+    let message = Message { source: Source::Redriven, ..(*ended.message).clone() };
+    let fresh = MessageRecord { due_at, ..MessageRecord::new(Arc::new(message)) };
+    put(transaction, &fresh, false, now)?;
+    effects.is_due(&fresh.message.queue, micros_up(due_at));
+    effects.moved(&fresh.message.queue, 1, None, Some(State::Pending));
     Ok(Commanded::Applied(1))
 }
 
@@ -140,12 +136,14 @@ fn delete(transaction: &Connection, id: MessageId, effects: &mut Effects) -> Tri
         State::Done | State::Cancelled => Table::Finished,
     };
     let uuid = id.as_uuid();
-    let sql = format!("DELETE FROM {} RETURNING queue", table.row());
+    let sql = format!("DELETE FROM {} RETURNING queue, batch", table.row());
     let mut statement = transaction.prepare_cached(&sql)?;
-    let queue: String = statement.query_row([uuid.as_bytes()], |row| row.get(0))?;
+    let (queue, batch): (String, _) =
+        statement.query_row([uuid.as_bytes()], |row| Ok((row.get(0)?, row.get(1)?)))?;
     let queue = Queue::from(queue);
     if state == State::Pending {
         effects.was_taken(&queue);
+        effects.left_batch(batch);
     }
     effects.moved(&queue, 1, Some(state), None);
     let sql = "DELETE FROM punctual_history WHERE message = ?1";

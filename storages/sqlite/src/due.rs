@@ -1,5 +1,6 @@
 //! When lines have something to do: several in one statement. Each queue is looked up once per
-//! priority, at the front of the index, so the number of messages does not matter.
+//! priority, at the front of the index, so the number of messages does not matter; and once for each lane of
+//! those that share a limit, if there are any.
 
 use punctual::jiff::Timestamp;
 use punctual::model::Queue;
@@ -8,7 +9,7 @@ use punctual_rows::instant::instant;
 use rusqlite::{Connection, params_from_iter};
 
 use crate::fault::Tried;
-use crate::work::NOT_WAITING;
+use crate::work::{NOT_WAITING, first_due, has_lanes};
 
 /// Every priority there is.
 const LEVELS: &str =
@@ -41,6 +42,14 @@ fn due_together(connection: &Connection, lines: &[Line]) -> Tried<Vec<Option<Tim
             due.push(micros.map(instant).transpose()?);
         }
     }
+    if has_lanes(connection)? {
+        for (line, due) in lines.iter().zip(&mut due) {
+            if let Line::Queue(queue) = line {
+                let laned = first_due(connection, queue.as_str(), false)?;
+                *due = due.iter().copied().chain(laned).min();
+            }
+        }
+    }
     Ok(due)
 }
 
@@ -50,7 +59,11 @@ pub(crate) fn oldest(connection: &Connection, queue: &Queue) -> Tried<Option<Tim
     let sql = format!("{LEVELS} SELECT {}", of_queue(1, "1"));
     let mut statement = connection.prepare_cached(&sql)?;
     let micros: Option<i64> = statement.query_row([queue.as_str()], |row| row.get(0))?;
-    Ok(micros.map(instant).transpose()?)
+    let first = micros.map(instant).transpose()?;
+    if !has_lanes(connection)? {
+        return Ok(first);
+    }
+    Ok(first.into_iter().chain(first_due(connection, queue.as_str(), true)?).min())
 }
 
 /// Whether any running message is to be cancelled.
@@ -60,7 +73,7 @@ pub(crate) fn has_cancels(connection: &Connection) -> Tried<bool> {
     Ok(connection.prepare_cached(sql)?.exists([])?)
 }
 
-/// One column for each line.
+/// One column for each line; those that share a limit are looked up apart.
 pub(crate) fn statement(lines: &[Line]) -> String {
     let mut number = 0;
     let columns = lines.iter().map(|line| match line {
@@ -78,7 +91,8 @@ pub(crate) fn statement(lines: &[Line]) -> String {
 fn of_queue(number: usize, condition: &str) -> String {
     format!(
         "(SELECT min((SELECT m.due_at FROM punctual_message m INDEXED BY punctual_message_pending \
-         WHERE m.state = 0 AND m.queue = ?{number} AND m.priority = level.priority AND {condition} \
+         WHERE m.state = 0 AND m.queue = ?{number} AND m.priority = level.priority \
+         AND m.lane IS NULL AND m.lane_max IS NULL AND {condition} \
          ORDER BY m.due_at, m.id LIMIT 1)) FROM level)"
     )
 }

@@ -8,6 +8,7 @@ use punctual_rows::code::Code as _;
 use rusqlite::{Connection, params};
 
 use crate::fault::Tried;
+use crate::work::{end_batch, lane_is_free};
 
 /// Changes a count.
 pub(crate) const COUNT: &str = "INSERT INTO punctual_count (queue, state, count) VALUES (?1, ?2, ?3) \
@@ -21,6 +22,10 @@ pub(crate) struct Effects {
     pub(crate) jobs_due: Option<i64>,
     pub(crate) jobs_moved: bool,
     pub(crate) leases: bool,
+    /// Lanes in which somebody has stopped running.
+    lanes: HashSet<String>,
+    /// Batches of which a message has left the hot table.
+    batches: HashSet<[u8; 16]>,
     counts: HashMap<Queue, BTreeMap<State, i64>>,
 }
 
@@ -79,6 +84,21 @@ impl Effects {
         self.leases = true;
     }
 
+    /// A message that shares a limit runs no more.
+    pub(crate) fn left_lane(&mut self, lane: Option<String>) {
+        self.lanes.extend(lane);
+    }
+
+    /// A message of a batch is no longer alive.
+    pub(crate) fn left_batch(&mut self, batch: Option<[u8; 16]>) {
+        self.batches.extend(batch);
+    }
+
+    /// The batches of which messages have left since the last time.
+    pub(crate) fn take_batches(&mut self) -> HashSet<[u8; 16]> {
+        std::mem::take(&mut self.batches)
+    }
+
     /// What another step changed, too.
     pub(crate) fn add(&mut self, other: Self) {
         for (queue, at) in &other.due {
@@ -90,6 +110,8 @@ impl Effects {
         }
         self.jobs_moved |= other.jobs_moved;
         self.leases |= other.leases;
+        self.lanes.extend(other.lanes);
+        self.batches.extend(other.batches);
         for (queue, counts) in other.counts {
             let sums = self.counts.entry(queue).or_default();
             for (state, count) in counts {
@@ -98,8 +120,15 @@ impl Effects {
         }
     }
 
-    /// Writes the counts, as the last thing before a commit.
-    pub(crate) fn write(&self, transaction: &Connection) -> Tried<()> {
+    /// Makes due what waited for something that has ended, and writes the counts; the last thing before a
+    /// commit, so that many messages of one batch or one lane are thought of once.
+    pub(crate) fn write(&mut self, transaction: &Connection) -> Tried<()> {
+        for batch in self.take_batches() {
+            end_batch(transaction, batch, self)?;
+        }
+        for lane in std::mem::take(&mut self.lanes) {
+            lane_is_free(transaction, &lane, self)?;
+        }
         let mut statement = transaction.prepare_cached(COUNT)?;
         for (queue, state, count) in self.counts() {
             statement.execute(params![queue, state, count])?;

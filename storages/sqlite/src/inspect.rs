@@ -1,6 +1,7 @@
 //! Reading for people goes to the threads that read; a list that takes several statements sees one
 //! moment.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -9,7 +10,9 @@ use punctual::inspect::{
     Bucket, Counts, ExecutionFilter, Inspect, JobFilter, MessageFilter, Page, Paged,
 };
 use punctual::jiff::Timestamp;
-use punctual::model::{Execution, ExecutionId, JobName, JobRecord, MessageId, MessageRecord};
+use punctual::model::{
+    BatchId, Execution, ExecutionId, JobName, JobRecord, MessageId, MessageRecord, State,
+};
 
 use crate::sqlite_storage::SqliteStorage;
 use crate::{jobs, reading};
@@ -47,6 +50,10 @@ impl Inspect for SqliteStorage {
 
     async fn counts(&self, now: Timestamp) -> Result<Counts> {
         self.readers.read_together(move |tx| reading::counts(tx, now)).await
+    }
+
+    async fn batch(&self, batch: BatchId) -> Result<BTreeMap<State, u64>> {
+        self.readers.read(move |connection| reading::batch(connection, batch)).await
     }
 
     async fn throughput(&self, since: Timestamp, bucket: Duration) -> Result<Vec<Bucket>> {

@@ -2,9 +2,10 @@
 //! write shows the version it has seen and counts it up by one.
 
 use punctual::jiff::Timestamp;
-use punctual::model::{JobName, JobPhase, JobRecord, MessageId, Steer};
+use punctual::model::{JobName, JobPhase, JobRecord, MessageId, Queue, State, Steer};
 use punctual::storage::{Declared, DueJob, Entry, Fired, Firing, Steered};
 use punctual::uuid::Uuid;
+use punctual_rows::code::Code as _;
 use punctual_rows::instant::{micros, micros_up};
 use punctual_rows::job::{differs, read, written};
 use rusqlite::{Connection, OptionalExtension as _, params};
@@ -23,6 +24,13 @@ const PUT: &str = "INSERT INTO punctual_job (name, due_at, paused, version, app,
 pub(crate) const DUE: &str = "SELECT name, record, \
      (SELECT count(*) FROM punctual_message m WHERE m.job = j.name) \
      FROM punctual_job j WHERE due_at <= ?1 ORDER BY due_at, name LIMIT ?2";
+
+/// Removes what there is of a job: what is pending, what is dead, what has ended.
+const REMOVE_ALL: [&str; 3] = [
+    "DELETE FROM punctual_message WHERE job = ?1 AND state = 0 RETURNING queue, 0, batch",
+    "DELETE FROM punctual_dead WHERE job = ?1 RETURNING queue, 3, batch",
+    "DELETE FROM punctual_history WHERE job = ?1 RETURNING queue, state, batch",
+];
 
 /// Creates or replaces a job, if it is still the one seen.
 pub(crate) fn declare(
@@ -64,6 +72,44 @@ pub(crate) fn steer(
     let record = known.steered(steer, now)?;
     put(transaction, &record, Some(&known), effects)?;
     Ok(Steered::Applied(Box::new(record)))
+}
+
+/// Removes a job, if it is still the one seen, with its history and its messages that are not running.
+pub(crate) fn remove(
+    transaction: &Connection,
+    name: &JobName,
+    seen: u64,
+    effects: &mut Effects,
+) -> Tried<Steered> {
+    let Some(known) = job(transaction, name)? else { return Ok(Steered::Unknown) };
+    if known.version != seen {
+        return Ok(Steered::Raced);
+    }
+    transaction
+        .prepare_cached("DELETE FROM punctual_job WHERE name = ?1")?
+        .execute([name.as_str()])?;
+    effects.job_moved(known.due_at().map(micros_up), None);
+    remove_messages(transaction, name, effects)?;
+    Ok(Steered::Applied(Box::new(known)))
+}
+
+fn remove_messages(transaction: &Connection, name: &JobName, effects: &mut Effects) -> Tried<()> {
+    for sql in REMOVE_ALL {
+        let mut statement = transaction.prepare_cached(sql)?;
+        let mut removed = statement.query([name.as_str()])?;
+        while let Some(row) = removed.next()? {
+            let queue = Queue::from(row.get::<_, String>(0)?);
+            // An attempt that did not finish its message counts for none.
+            let Some(state) = row.get::<_, Option<i16>>(1)? else { continue };
+            let state = State::from_code(state)?;
+            if state == State::Pending {
+                effects.was_taken(&queue);
+                effects.left_batch(row.get(2)?);
+            }
+            effects.moved(&queue, 1, Some(state), None);
+        }
+    }
+    Ok(())
 }
 
 /// The jobs the scheduler has to look at, oldest first.
@@ -113,12 +159,12 @@ fn fire_one(
             cancel(transaction, id, now, effects)?;
         }
     }
-    let mut enqueueing = Enqueueing::new(transaction, effects)?;
+    let mut enqueueing = Enqueueing::new(transaction, micros(now), effects)?;
     for message in &firing.messages {
         // An occurrence that is alive already, after its job was moved back, is a duplicate.
         enqueueing.enqueue(&Entry { message: message.clone(), replace: false })?;
     }
-    drop(enqueueing);
+    enqueueing.finish()?;
     let mut history = Appending::new(transaction)?;
     for execution in &firing.skipped {
         history.append(execution)?;

@@ -20,6 +20,7 @@ mod outbox;
 mod patience;
 #[cfg(test)]
 mod plans;
+mod rates;
 mod readers;
 mod reading;
 mod row;

@@ -22,13 +22,13 @@ use crate::{inbox, work};
 /// waiting for the writer happens where it can; a transaction that has read first cannot wait.
 ///
 /// ```
-/// # fn example(mut connection: rusqlite::Connection, entries: Vec<punctual::storage::Entry>) -> Result<(), Box<dyn std::error::Error>> {
+/// # fn example(mut connection: rusqlite::Connection, entries: Vec<punctual::storage::Entry>, now: punctual::jiff::Timestamp) -> Result<(), Box<dyn std::error::Error>> {
 /// use punctual_sqlite::SqliteOutbox;
 /// use punctual_sqlite::rusqlite::TransactionBehavior;
 ///
 /// let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
 /// transaction.execute("UPDATE orders SET paid = 1 WHERE id = 7", [])?;
-/// SqliteOutbox::new(&transaction).enqueue(&entries)?;
+/// SqliteOutbox::new(&transaction).enqueue(&entries, now)?;
 /// transaction.commit()?;
 /// # Ok(())
 /// # }
@@ -47,8 +47,8 @@ impl<'a> SqliteOutbox<'a> {
 
     /// Stores a batch like [`Storage::enqueue`](punctual::Storage::enqueue) does, for the time being.
     /// After an error the transaction must be rolled back.
-    pub fn enqueue(&self, entries: &[Entry]) -> Result<Vec<Enqueued>> {
-        self.run("enqueue", |tx, effects| work::enqueue(tx, entries, effects))
+    pub fn enqueue(&self, entries: &[Entry], now: Timestamp) -> Result<Vec<Enqueued>> {
+        self.run("enqueue", |tx, effects| work::enqueue(tx, entries, now, effects))
     }
 
     /// Settles an attempt with the handler's own writes: with the commit the message is done. A lease
@@ -85,7 +85,7 @@ impl<'a> SqliteOutbox<'a> {
 }
 
 impl Outbox for SqliteOutbox<'_> {
-    async fn enqueue(&mut self, entries: Vec<Entry>, _now: Timestamp) -> Result<Vec<Enqueued>> {
-        Self::enqueue(self, &entries)
+    async fn enqueue(&mut self, entries: Vec<Entry>, now: Timestamp) -> Result<Vec<Enqueued>> {
+        Self::enqueue(self, &entries, now)
     }
 }

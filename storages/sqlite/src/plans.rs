@@ -11,8 +11,8 @@ use rusqlite::{Connection, StatementStatus, params};
 
 use crate::connection::open_writer;
 use crate::settings::{Durability, Settings};
-use crate::work::{NEXT_PRIORITY, due_of_priority};
-use crate::{due, jobs, upkeep};
+use crate::work::{NEXT_PRIORITY, NOT_WAITING, due_of_priority, searched};
+use crate::{due, jobs, reading, upkeep};
 
 /// Of priority 9 and 5 in the future, and five that are due, of priority 1.
 const FILL: &str = "WITH RECURSIVE number (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM number WHERE n < ?1)
@@ -68,7 +68,17 @@ fn what_is_asked_again_and_again_is_found_by_an_index_and_not_sorted() {
         upkeep::OLD_STRAYED.to_owned(),
         "SELECT id FROM punctual_dead WHERE ended_at < ?1 ORDER BY ended_at, id LIMIT ?2"
             .to_owned(),
-        "SELECT id FROM punctual_message WHERE dedupe = ?1".to_owned(),
+        searched::TWIN.to_owned(),
+        searched::RUNNING.to_owned(),
+        searched::NEXT_LANE.to_owned(),
+        searched::NEXT_QUEUE.to_owned(),
+        searched::pending_of_lane(NOT_WAITING),
+        searched::WAIT.to_owned(),
+        searched::FREE_WAITING.to_owned(),
+        searched::FORGET_WAITING.to_owned(),
+        searched::HOLDER.to_owned(),
+        searched::FORGET.to_owned(),
+        reading::BATCH.to_owned(),
         "SELECT id FROM punctual_message WHERE topic = ?1 AND key = ?2 AND state = 0".to_owned(),
         "SELECT id FROM punctual_message WHERE job = ?1 AND state = 0".to_owned(),
         "DELETE FROM punctual_history WHERE message = ?1".to_owned(),

@@ -8,8 +8,8 @@ use punctual::Error;
 use punctual::inspect::{Bucket, Counts, ExecutionFilter, JobFilter, MessageFilter, Page, Paged};
 use punctual::jiff::{SignedDuration, Timestamp};
 use punctual::model::{
-    Ending, Execution, ExecutionId, JobName, JobRecord, Key, MessageId, MessageRecord, Queue,
-    State, Topic,
+    BatchId, Ending, Execution, ExecutionId, JobName, JobRecord, Key, MessageId, MessageRecord,
+    Queue, State, Topic,
 };
 use punctual_rows::code::{Code as _, endings_named};
 use punctual_rows::instant::{instant, micros, micros_up};
@@ -27,6 +27,11 @@ pub(crate) const THROUGHPUT: &str = "SELECT (ended_at - ?1) / ?2 AS bucket, endi
      (SELECT ended_at, ending FROM punctual_history WHERE id >= ?3 AND strayed_at IS NULL \
      UNION ALL SELECT ended_at, ending FROM punctual_history WHERE strayed_at >= ?1) \
      WHERE ended_at >= ?1 AND ending IS NOT NULL GROUP BY bucket, ending ORDER BY bucket, ending";
+
+/// How many messages of a batch are in each state.
+pub(crate) const BATCH: &str = "SELECT state, count(*) FROM punctual_message WHERE batch = ?1 GROUP BY state \
+     UNION ALL SELECT 3, count(*) FROM punctual_dead WHERE batch = ?1 \
+     UNION ALL SELECT state, count(*) FROM punctual_history WHERE batch = ?1 AND state >= 0 GROUP BY state";
 
 /// Conditions and the values they compare with.
 #[derive(Default)]
@@ -104,6 +109,7 @@ fn conditions_of(filter: &MessageFilter, id: &str, page: Page<MessageId>) -> Con
     conditions.only("topic =", filter.topic.as_ref().map(Topic::as_str).map(text));
     conditions.only("key =", filter.key.as_ref().map(Key::as_str).map(text));
     conditions.only("job =", filter.job.as_ref().map(JobName::as_str).map(text));
+    conditions.only("batch =", filter.batch.map(|id| id.as_uuid().as_bytes().to_vec()));
     conditions
 }
 
@@ -196,6 +202,20 @@ pub(crate) fn counts(connection: &Connection, now: Timestamp) -> Tried<Counts> {
         counts.oldest_due = counts.oldest_due.into_iter().chain(first).min();
     }
     counts.oldest_due = counts.oldest_due.filter(|due_at| *due_at <= now);
+    Ok(counts)
+}
+
+/// How many messages of a batch are in each state.
+pub(crate) fn batch(connection: &Connection, batch: BatchId) -> Tried<BTreeMap<State, u64>> {
+    let mut statement = connection.prepare_cached(BATCH)?;
+    let mut rows = statement.query([batch.as_uuid().as_bytes()])?;
+    let mut counts = BTreeMap::new();
+    while let Some(row) = rows.next()? {
+        let count: i64 = row.get(1)?;
+        if count > 0 {
+            counts.insert(State::from_code(row.get(0)?)?, u64::try_from(count).unwrap_or(0));
+        }
+    }
     Ok(counts)
 }
 

@@ -8,9 +8,11 @@ use async_trait::async_trait;
 use punctual::Result;
 use punctual::jiff::Timestamp;
 use punctual::model::{JobName, JobRecord, LeaseRef, MessageRecord, ProcessId, Steer};
+use punctual::policy::Permitted;
 use punctual::storage::{
     BrokerRecord, Claim, Claimed, Command, Commanded, Declared, DueJob, Enqueued, Entry, Extended,
-    Fired, Firing, Line, Prune, Pruned, Reclaim, Settled, Settlement, Steered, Storage, Wakeup,
+    Fired, Firing, Keep, Line, Permit, Prune, Pruned, Reclaim, Settled, Settlement, Steered,
+    Storage, Wakeup,
 };
 
 use crate::bells::Bells;
@@ -19,7 +21,7 @@ use crate::readers::Readers;
 use crate::settings::Settings;
 use crate::watcher::Watcher;
 use crate::writer::Writer;
-use crate::{commands, due, jobs, upkeep, work};
+use crate::{commands, due, jobs, rates, upkeep, work};
 
 /// Remembers messages and jobs in one SQLite file.
 ///
@@ -80,9 +82,9 @@ impl SqliteStorage {
 
 #[async_trait]
 impl Storage for SqliteStorage {
-    async fn enqueue(&self, entries: Vec<Entry>, _now: Timestamp) -> Result<Vec<Enqueued>> {
+    async fn enqueue(&self, entries: Vec<Entry>, now: Timestamp) -> Result<Vec<Enqueued>> {
         let rows = entries.len();
-        self.writer.write(rows, move |tx, effects| work::enqueue(tx, &entries, effects)).await
+        self.writer.write(rows, move |tx, effects| work::enqueue(tx, &entries, now, effects)).await
     }
 
     async fn claim(&self, claim: Claim, now: Timestamp) -> Result<Vec<Claimed>> {
@@ -105,6 +107,14 @@ impl Storage for SqliteStorage {
         self.writer
             .write(rows, move |tx, effects| work::settle(tx, &settlements, now, effects))
             .await
+    }
+
+    async fn keep(&self, keeps: Vec<Keep>, _now: Timestamp) -> Result<Vec<Extended>> {
+        self.writer.write(keeps.len(), move |tx, _| work::keep(tx, &keeps)).await
+    }
+
+    async fn permit(&self, permit: Permit, now: Timestamp) -> Result<Permitted> {
+        self.writer.write(1, move |tx, _| rates::permit(tx, &permit, now)).await
     }
 
     async fn record(&self, records: Vec<BrokerRecord>, now: Timestamp) -> Result<()> {
@@ -150,6 +160,11 @@ impl Storage for SqliteStorage {
             .await
     }
 
+    async fn remove_job(&self, job: &JobName, seen: u64, _now: Timestamp) -> Result<Steered> {
+        let job = job.clone();
+        self.writer.write(1, move |tx, effects| jobs::remove(tx, &job, seen, effects)).await
+    }
+
     async fn reclaim(&self, reclaim: Reclaim, now: Timestamp) -> Result<Vec<Claimed>> {
         let rows = reclaim.limit;
         self.writer.write(rows, move |tx, _| upkeep::reclaim(tx, &reclaim, now)).await
@@ -159,8 +174,9 @@ impl Storage for SqliteStorage {
         self.writer.write(1, move |tx, _| upkeep::beat(tx, process, until, now)).await
     }
 
-    async fn prune(&self, prune: Prune, _now: Timestamp) -> Result<Pruned> {
-        self.writer.write(prune.limit, move |tx, effects| upkeep::prune(tx, prune, effects)).await
+    async fn prune(&self, prune: Prune, now: Timestamp) -> Result<Pruned> {
+        let rows = prune.limit;
+        self.writer.write(rows, move |tx, effects| upkeep::prune(tx, prune, now, effects)).await
     }
 
     async fn restore(&self, records: Vec<MessageRecord>, now: Timestamp) -> Result<Vec<Enqueued>> {

@@ -14,11 +14,12 @@ use punctual::{Admitted, Error, Outbox, Result};
 use punctual_rows::instant::micros;
 use sqlx::query::Query;
 use sqlx::sqlite::{SqliteArguments, SqliteConnection, SqliteRow};
-use sqlx::{Executor as _, Sqlite};
+use sqlx::{Executor as _, Row as _, Sqlite};
 
 use crate::effects::{COUNT, Effects};
 use crate::fault::{Fault, Tried};
 use crate::inbox::ADMIT;
+use crate::work::{FORGET_WAITING, FREE_WAITING, end_of_time};
 
 /// A transaction of sqlx on the file of a storage, into which messages are put.
 ///
@@ -71,8 +72,8 @@ impl<'a> SqliteSqlxOutbox<'a> {
 }
 
 impl Outbox for SqliteSqlxOutbox<'_> {
-    async fn enqueue(&mut self, entries: Vec<Entry>, _now: Timestamp) -> Result<Vec<Enqueued>> {
-        let stored = entries::enqueue(&mut self.driver, &entries).await;
+    async fn enqueue(&mut self, entries: Vec<Entry>, now: Timestamp) -> Result<Vec<Enqueued>> {
+        let stored = entries::enqueue(&mut self.driver, &entries, now).await;
         stored.map_err(|fault| told(&fault, "enqueue"))
     }
 }
@@ -95,14 +96,26 @@ impl Driver<'_> {
         Ok(self.0.fetch_all(statement).await.map_err(fault)?.pop())
     }
 
-    /// Writes what was counted.
-    async fn count(&mut self, effects: &Effects) -> Tried<()> {
+    /// Makes due what waited for a batch that has ended, and writes what was counted. Nobody is rung for: the
+    /// watchers hear the commit.
+    async fn conclude(&mut self, mut effects: Effects) -> Tried<()> {
+        for batch in effects.take_batches() {
+            let free = sqlx::query(FREE_WAITING).bind(batch.to_vec()).bind(end_of_time());
+            self.row(free).await?;
+            self.execute(sqlx::query(FORGET_WAITING).bind(batch.to_vec())).await?;
+        }
         for (queue, state, count) in effects.counts() {
             let statement = sqlx::query(COUNT).bind(queue).bind(state).bind(count);
             self.execute(statement).await?;
         }
         Ok(())
     }
+}
+
+/// The batch in a column, if there is one.
+fn batch(row: &SqliteRow, column: usize) -> Tried<Option<[u8; 16]>> {
+    let bytes: Option<&[u8]> = row.try_get(column).map_err(fault)?;
+    Ok(bytes.and_then(|bytes| bytes.try_into().ok()))
 }
 
 fn blob(id: MessageId) -> Vec<u8> {

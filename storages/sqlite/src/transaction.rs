@@ -9,6 +9,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use punctual::jiff::Timestamp;
 use punctual::storage::{Enqueued, Entry, Settled, Settlement};
 use punctual::{Context, Error, Result};
 use rusqlite::hooks::{AuthAction, AuthContext, Authorization};
@@ -32,13 +33,14 @@ type Refusal = Box<dyn std::error::Error + Send + Sync>;
 /// others share it.
 pub struct SqliteTransaction<'a> {
     connection: &'a Connection,
+    now: Timestamp,
     effects: &'a mut Effects,
 }
 
 impl SqliteTransaction<'_> {
     /// Stores messages with the handler's own writes. After an error the whole is to be refused.
     pub fn enqueue(&mut self, entries: &[Entry]) -> Result<Vec<Enqueued>> {
-        work::enqueue(self.connection, entries, self.effects).map_err(|fault| {
+        work::enqueue(self.connection, entries, self.now, self.effects).map_err(|fault| {
             let path = self.connection.path().unwrap_or("the database");
             fault.told(Path::new(path), Duration::ZERO).during("enqueue")
         })
@@ -104,7 +106,7 @@ impl SqliteStorage {
             if has_panicked {
                 return Err(Fault::Refused(panicked()));
             }
-            let mut transaction = SqliteTransaction { connection, effects };
+            let mut transaction = SqliteTransaction { connection, now, effects };
             IS_LENT.set(true);
             let done = catch_unwind(AssertUnwindSafe(|| work(&mut transaction)));
             IS_LENT.set(false);

@@ -9,8 +9,9 @@ use rusqlite::{Connection, OptionalExtension as _, ToSql, params};
 
 use crate::effects::Effects;
 use crate::fault::{Tried, passed_over};
+use crate::rates;
 use crate::row::{MESSAGE_COLUMNS, first_id, reclaimed_of};
-use crate::work::next_tokens;
+use crate::work::{forget_held, next_tokens};
 
 const BEAT: &str = "INSERT INTO punctual_process (id, until) VALUES (?1, ?2) \
      ON CONFLICT (id) DO UPDATE SET until = CASE WHEN ?2 > ?3 THEN max(until, ?2) ELSE ?2 END";
@@ -111,6 +112,7 @@ fn next_owner(transaction: &Connection, last: &[u8], now: i64) -> Tried<Option<(
 pub(crate) fn prune(
     transaction: &Connection,
     prune: Prune,
+    now: Timestamp,
     effects: &mut Effects,
 ) -> Tried<Pruned> {
     let before = micros(prune.before);
@@ -124,6 +126,9 @@ pub(crate) fn prune(
                FROM punctual_message m WHERE m.state = 1 AND m.owner = punctual_process.id)";
     transaction.prepare_cached(sql)?.execute([before])?;
     transaction.prepare_cached("DELETE FROM punctual_count WHERE count = 0")?.execute([])?;
+    // What kept somebody out or back until now and does no longer.
+    forget_held(transaction, micros(now), rows(prune.limit))?;
+    rates::forget(transaction, rows(prune.limit), now)?;
     Ok(pruned)
 }
 

@@ -17,7 +17,7 @@ use crate::fault::Tried;
 macro_rules! columns {
     () => {
         "id, message, topic, queue, key, job, nominal, source, attempt, attempts_max, process, due_at, \
-         started_at, ended_at, ending, note"
+         started_at, ended_at, ending, note, log"
     };
 }
 
@@ -27,24 +27,38 @@ pub(crate) const EXECUTION_COLUMNS: &str = columns!();
 pub(crate) const APPEND: &str = concat!(
     "INSERT INTO punctual_history (",
     columns!(),
-    ", strayed_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17) \
+    ", strayed_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18) \
      ON CONFLICT DO NOTHING"
 );
+
+macro_rules! finish {
+    ($more:literal, $condition:literal) => {
+        concat!(
+            "INSERT OR IGNORE INTO punctual_history (id, message, state, ending, ended_at, finished_at, strayed_at, ",
+            "queue, topic, key, job, nominal, source, attempt, attempts_max, process, due_at, started_at, note, log, ",
+            "priority, planned_at, created_at, dedupe, exclusive, crashes, snoozes, error",
+            $more,
+            ", extra, body) SELECT ?1, id, ?21, ?15, ?14, ?20, ?18, queue, topic, key, job, ?7, source, attempt, ?10, ",
+            "?11, due_at, ?13, ?16, ?17, priority, planned_at, created_at, dedupe, exclusive, crashes, snoozes, error",
+            $more,
+            ", extra, body FROM punctual_message WHERE id = ?2 AND token = ?19 AND state = 1 AND topic = ?3 ",
+            "AND queue = ?4 AND key IS ?5 AND job IS ?6 AND source = ?8 AND attempt = ?9 AND due_at = ?12",
+            $condition
+        )
+    };
+}
 
 /// Appends the execution that finished its message, together with what is left of that. The first
 /// parameters are those of [`APPEND`]. Touches no row when the lease is not the current one, and when the
 /// execution does not say the same of the message as its row, or is there already: then each has to have
-/// a row for itself.
+/// a row for itself. Neither does it when the message has a limit or a batch, so that those who wait for it
+/// are thought of, nor when its handler has said something; see [`FINISH_ALL`].
 ///
 /// The columns are in the order of the table, so that SQLite does not have to bring them into it.
-pub(crate) const FINISH: &str = "INSERT OR IGNORE INTO punctual_history (id, message, state, ending, ended_at, \
-     finished_at, strayed_at, queue, topic, key, job, nominal, source, attempt, attempts_max, process, due_at, \
-     started_at, note, priority, planned_at, created_at, dedupe, exclusive, crashes, snoozes, error, extra, \
-     body) \
-     SELECT ?1, id, ?20, ?15, ?14, ?19, ?17, queue, topic, key, job, ?7, source, attempt, ?10, ?11, due_at, \
-     ?13, ?16, priority, planned_at, created_at, dedupe, exclusive, crashes, snoozes, error, extra, body \
-     FROM punctual_message WHERE id = ?2 AND token = ?18 AND state = 1 AND topic = ?3 AND queue = ?4 \
-     AND key IS ?5 AND job IS ?6 AND source = ?8 AND attempt = ?9 AND due_at = ?12";
+pub(crate) const FINISH: &str =
+    finish!("", " AND coalesce(lane, batch, progress, checkpoint) IS NULL");
+/// The same for every message.
+pub(crate) const FINISH_ALL: &str = finish!(", batch, progress, checkpoint", "");
 
 /// Appends executions; one that is appended again is there once.
 pub(crate) struct Appending<'a> {
@@ -96,7 +110,8 @@ pub(crate) fn bind(
     statement.raw_bind_parameter(14, micros(execution.ended_at))?;
     statement.raw_bind_parameter(15, execution.ending.code())?;
     statement.raw_bind_parameter(16, execution.note.as_deref().map(without_nul))?;
-    statement.raw_bind_parameter(17, strayed(id, last))
+    statement.raw_bind_parameter(17, execution.log.as_deref().map(without_nul))?;
+    statement.raw_bind_parameter(18, strayed(id, last))
 }
 
 /// The execution a row holds.
@@ -118,6 +133,7 @@ pub(crate) fn execution_of(row: &Row<'_>) -> Tried<Execution> {
         ended_at: row.get(13)?,
         ending: row.get(14)?,
         note: maybe_text_at(row, 15)?,
+        log: maybe_text_at(row, 16)?,
     };
     Ok(ended.execution()?)
 }

@@ -6,7 +6,7 @@ use punctual::bytes::Bytes;
 use punctual::model::{Lease, Message, MessageRecord};
 use punctual::storage::Claimed;
 use punctual_rows::instant::instant;
-use punctual_rows::message::{Names, Sent, Standing, count};
+use punctual_rows::message::{Names, Sent, Standing, count, read_kept};
 use rusqlite::Row;
 
 use super::column::{id_at, maybe_id_at, maybe_text_at, text_at};
@@ -59,14 +59,14 @@ macro_rules! sent {
         concat!(
             $id,
             ", topic, planned_at, created_at, source, key, dedupe, exclusive, extra, body, ",
-            "due_at, attempt, crashes, snoozes"
+            "due_at, attempt, crashes, snoozes, checkpoint"
         )
     };
 }
 
 macro_rules! columns {
     ($id:literal, $standing:literal) => {
-        concat!(sent!($id), ", queue, priority, error, ", $standing)
+        concat!(sent!($id), ", queue, priority, error, progress, ", $standing)
     };
 }
 
@@ -102,12 +102,12 @@ fn message_of(row: &Row<'_>, (queue, priority): (&str, i16), names: &mut Names) 
 
 /// The queue and the priority of a row with all columns.
 fn line_of<'a>(row: &'a Row<'_>) -> Tried<(&'a str, i16)> {
-    Ok((text_at(row, 14)?, row.get(15)?))
+    Ok((text_at(row, 15)?, row.get(16)?))
 }
 
 /// A message and where it stands.
 pub(crate) fn record_of(row: &Row<'_>) -> Tried<MessageRecord> {
-    let lease = match (maybe_id_at(row, 18)?, row.get(19)?, row.get(20)?) {
+    let lease = match (maybe_id_at(row, 20)?, row.get(21)?, row.get(22)?) {
         (Some(owner), Some(token), Some(until)) => Some((owner, token, until)),
         _ => None,
     };
@@ -116,12 +116,14 @@ pub(crate) fn record_of(row: &Row<'_>) -> Tried<MessageRecord> {
         attempt: row.get(11)?,
         crashes: row.get(12)?,
         snoozes: row.get(13)?,
-        error: maybe_text_at(row, 16)?,
-        state: row.get(17)?,
+        checkpoint: maybe_text_at(row, 14)?,
+        error: maybe_text_at(row, 17)?,
+        progress: maybe_text_at(row, 18)?,
+        state: row.get(19)?,
         lease,
-        cancel_requested: row.get(21)?,
-        dead: row.get(22)?,
-        ended_at: row.get(23)?,
+        cancel_requested: row.get(23)?,
+        dead: row.get(24)?,
+        ended_at: row.get(25)?,
     };
     Ok(standing.record(message_of(row, line_of(row)?, &mut Names::default())?)?)
 }
@@ -140,6 +142,7 @@ pub(crate) fn claimed_of(
         crashes: count(row.get(12)?),
         snoozes: count(row.get(13)?),
         cancel_requested: false,
+        checkpoint: maybe_text_at(row, 14)?.map(read_kept).transpose()?,
         message: Arc::new(message_of(row, line, names)?),
     })
 }
@@ -147,5 +150,5 @@ pub(crate) fn claimed_of(
 /// A message that is taken over for its owner, from [`MESSAGE_COLUMNS`].
 pub(crate) fn reclaimed_of(row: &Row<'_>, lease: Lease) -> Tried<Claimed> {
     let claimed = claimed_of(row, line_of(row)?, &mut Names::default(), lease)?;
-    Ok(Claimed { cancel_requested: row.get(21)?, ..claimed })
+    Ok(Claimed { cancel_requested: row.get(23)?, ..claimed })
 }

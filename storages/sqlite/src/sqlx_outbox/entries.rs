@@ -3,7 +3,8 @@
 
 use punctual::Message;
 use punctual::bytes::Bytes;
-use punctual::model::{Key, MessageId, Queue, State};
+use punctual::jiff::Timestamp;
+use punctual::model::{BatchId, Key, MessageId, Queue, State};
 use punctual::storage::{Enqueued, Entry};
 use punctual::uuid::Uuid;
 use punctual::{Error, ErrorKind};
@@ -13,34 +14,44 @@ use punctual_rows::message::{Sent, extra};
 use sqlx::sqlite::SqliteRow;
 use sqlx::{AssertSqlSafe, Row as _};
 
-use super::{Driver, Statement, blob, fault};
+use super::{Driver, Statement, batch, blob, fault};
 use crate::effects::Effects;
 use crate::fault::Tried;
 use crate::row::{FINISHED_COLUMNS, Table};
 use crate::work::{
-    FINISHED, INSERT, KEPT, REMOVE_FINISHED, REMOVE_PENDING, STRIP_FINISHED, TWIN, as_stored,
+    FINISHED, FORGET, FORGOTTEN_MAX, HOLD, HOLDER, INSERT, KEPT, POSTPONE, REMOVE_FINISHED,
+    REMOVE_PENDING, STRIP_FINISHED, TWIN, WAIT, as_stored, end_of_time, held, lane_of,
 };
 
 /// Stores a message unless it was ever here or its deduplication key is alive.
 const INSERT_NEW: &str = "INSERT INTO punctual_message (id, queue, topic, priority, due_at, planned_at, \
-     created_at, source, key, dedupe, exclusive, job, extra, body) \
-     SELECT ?1, ?2, ?3, ?4, ?5, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13 \
+     created_at, source, key, dedupe, exclusive, job, lane, lane_max, batch, extra, body) \
+     SELECT ?1, ?2, ?3, ?4, ?5, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16 \
      WHERE NOT EXISTS (SELECT 1 FROM punctual_history WHERE message = ?1 AND state >= 0) \
      AND NOT EXISTS (SELECT 1 FROM punctual_dead WHERE id = ?1) ON CONFLICT DO NOTHING";
 
 /// Stores a batch in the order given.
-pub(super) async fn enqueue(driver: &mut Driver<'_>, entries: &[Entry]) -> Tried<Vec<Enqueued>> {
-    let mut enqueueing = Enqueueing { driver, effects: Effects::default() };
+pub(super) async fn enqueue(
+    driver: &mut Driver<'_>,
+    entries: &[Entry],
+    now: Timestamp,
+) -> Tried<Vec<Enqueued>> {
+    let effects = Effects::default();
+    let mut enqueueing = Enqueueing { driver, now: micros(now), waiting: Vec::new(), effects };
     let mut answers = Vec::with_capacity(entries.len());
     for entry in entries {
         answers.push(enqueueing.enqueue(entry).await?);
     }
-    enqueueing.driver.count(&enqueueing.effects).await?;
+    enqueueing.wait().await?;
+    enqueueing.driver.conclude(enqueueing.effects).await?;
     Ok(answers)
 }
 
 struct Enqueueing<'a, 'd> {
     driver: &'a mut Driver<'d>,
+    now: i64,
+    /// What may have to wait for a batch, of which more may be still to come.
+    waiting: Vec<(MessageId, BatchId)>,
     effects: Effects,
 }
 
@@ -48,10 +59,11 @@ impl Enqueueing<'_, '_> {
     /// Stores one message, or says which one it is a duplicate of.
     async fn enqueue(&mut self, entry: &Entry) -> Tried<Enqueued> {
         let message = &*entry.message;
-        if self.insert(INSERT_NEW, message).await? {
+        let holder = self.holder(message).await?;
+        if holder.is_none() && self.insert(INSERT_NEW, message).await? {
             return Ok(Enqueued::Stored);
         }
-        let Some(twin) = self.duplicate_of(message).await? else {
+        let Some(twin) = self.duplicate_of(message).await?.or(holder) else {
             self.remove_finished(message.id).await?;
             self.insert(INSERT, message).await?;
             return Ok(Enqueued::Stored);
@@ -66,11 +78,39 @@ impl Enqueueing<'_, '_> {
     }
 
     async fn insert(&mut self, sql: &'static str, message: &Message) -> Tried<bool> {
-        let is_stored = self.driver.execute(insertion(sql, message)?).await? == 1;
-        if is_stored {
-            self.effects.moved(&message.queue, 1, None, Some(State::Pending));
+        if self.driver.execute(insertion(sql, message)?).await? == 0 {
+            return Ok(false);
         }
-        Ok(is_stored)
+        self.effects.moved(&message.queue, 1, None, Some(State::Pending));
+        if let Some((key, until)) = held(message, self.now) {
+            let hold = sqlx::query(HOLD).bind(key.as_str().to_owned()).bind(blob(message.id));
+            self.driver.execute(hold.bind(until)).await?;
+            let forget = sqlx::query(FORGET).bind(self.now).bind(FORGOTTEN_MAX);
+            self.driver.execute(forget).await?;
+        }
+        self.waiting.extend(message.waits_for().map(|batch| (message.id, batch)));
+        Ok(true)
+    }
+
+    /// Has those wait whose batch is alive, now that all of it is known that came with them.
+    async fn wait(&mut self) -> Tried<()> {
+        for (message, batch) in std::mem::take(&mut self.waiting) {
+            let batch = batch.as_uuid().into_bytes().to_vec();
+            let wait = sqlx::query(WAIT).bind(batch).bind(blob(message));
+            if self.driver.execute(wait).await? == 1 {
+                let postpone = sqlx::query(POSTPONE).bind(blob(message)).bind(end_of_time());
+                self.driver.execute(postpone).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The message whose key keeps this one out for a time.
+    async fn holder(&mut self, message: &Message) -> Tried<Option<MessageId>> {
+        let Some(key) = &message.dedupe else { return Ok(None) };
+        let asked = sqlx::query(HOLDER).bind(key.as_str()).bind(self.now).bind(blob(message.id));
+        let held = self.driver.row(asked).await?;
+        held.map(|row| Ok(MessageId::from_uuid(id(&row)?))).transpose()
     }
 
     /// The message that makes this one a duplicate; see the same in the storage's own enqueue.
@@ -111,12 +151,14 @@ impl Enqueueing<'_, '_> {
         let Some(row) = removed else { return Ok(false) };
         let queue = Queue::from(row.try_get::<String, _>(0).map_err(fault)?);
         self.effects.moved(&queue, 1, Some(State::Pending), None);
+        self.effects.left_batch(batch(&row, 1)?);
         Ok(true)
     }
 }
 
 fn insertion(sql: &'static str, message: &Message) -> Tried<Statement<'static>> {
     let job = message.occurrence.as_ref().map(|occurrence| occurrence.job.as_str());
+    let (lane, lane_max) = lane_of(message);
     Ok(sqlx::query(sql)
         .bind(blob(message.id))
         .bind(message.queue.as_str().to_owned())
@@ -129,6 +171,9 @@ fn insertion(sql: &'static str, message: &Message) -> Tried<Statement<'static>> 
         .bind(message.dedupe.as_ref().map(|key| Key::as_str(key).to_owned()))
         .bind(message.exclusive)
         .bind(job.map(str::to_owned))
+        .bind(lane.map(str::to_owned))
+        .bind(lane_max)
+        .bind(message.batch().map(|batch| batch.as_uuid().into_bytes().to_vec()))
         .bind(extra(message)?)
         .bind(message.body.bytes.to_vec()))
 }

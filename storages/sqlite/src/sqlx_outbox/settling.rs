@@ -3,17 +3,18 @@
 use punctual::jiff::Timestamp;
 use punctual::model::{Execution, JobName, Key, LeaseRef, MessageId, ProcessId, Queue, State};
 use punctual::policy::Verdict;
-use punctual::storage::{Settled, Settlement};
+use punctual::storage::{Entry, Settled, Settlement};
 use punctual_rows::code::Code as _;
 use punctual_rows::instant::{micros, micros_up};
 use punctual_rows::message::column;
 use punctual_rows::without_nul;
 use sqlx::Row as _;
 
-use super::{Driver, Statement, blob, fault};
+use super::entries::enqueue;
+use super::{Driver, Statement, batch, blob, fault};
 use crate::effects::Effects;
 use crate::fault::Tried;
-use crate::row::{APPEND, FINISH, id_of_finished, strayed};
+use crate::row::{APPEND, FINISH_ALL, id_of_finished, strayed};
 use crate::work::{AGAIN_FENCED, BURY, CURRENT, KEEP, REMOVE, may_share, token};
 
 /// Applies a decision and appends its execution.
@@ -22,7 +23,8 @@ pub(super) async fn settle(
     settlement: &Settlement,
     now: Timestamp,
 ) -> Tried<Settled> {
-    let (lease, now) = (settlement.lease, micros(now));
+    let (lease, at) = (settlement.lease, now);
+    let now = micros(now);
     let current = sqlx::query(CURRENT).bind(blob(lease.message)).bind(token(lease));
     let Some(current) = driver.row(current).await? else { return Ok(Settled::Lost) };
     let queue = Queue::from(current.try_get::<String, _>(0).map_err(fault)?);
@@ -57,7 +59,15 @@ pub(super) async fn settle(
     }
     let mut effects = Effects::default();
     effects.moved(&queue, 1, Some(State::Running), Some(state));
-    driver.count(&effects).await?;
+    if state != State::Pending {
+        effects.left_batch(batch(&current, 3)?);
+    }
+    driver.conclude(effects).await?;
+    if !settlement.then.is_empty() {
+        let then = settlement.then.iter().cloned();
+        let then: Vec<Entry> = then.map(|message| Entry { message, replace: false }).collect();
+        enqueue(driver, &then, at).await?;
+    }
     Ok(Settled::Applied)
 }
 
@@ -69,7 +79,7 @@ async fn finish(
     execution: Option<&Execution>,
 ) -> Tried<bool> {
     if let Some(execution) = execution.filter(|one| may_share(one, lease, now)) {
-        let finish = appending(FINISH, execution, now).bind(token(lease)).bind(now);
+        let finish = appending(FINISH_ALL, execution, now).bind(token(lease)).bind(now);
         if driver.execute(finish.bind(state.code())).await? == 1 {
             return Ok(true);
         }
@@ -97,7 +107,7 @@ async fn go_back(driver: &mut Driver<'_>, lease: LeaseRef, verdict: &Verdict) ->
     Ok(driver.row(statement).await?.is_some())
 }
 
-/// A statement with what [`APPEND`] and [`FINISH`] share; `last` is the last instant of the row.
+/// A statement with what [`APPEND`] and [`FINISH_ALL`] share; `last` is the last instant of the row.
 fn appending(sql: &'static str, execution: &Execution, last: i64) -> Statement<'static> {
     let process = execution.process.map(|id| ProcessId::as_uuid(id).into_bytes().to_vec());
     sqlx::query(sql)
@@ -117,5 +127,6 @@ fn appending(sql: &'static str, execution: &Execution, last: i64) -> Statement<'
         .bind(micros(execution.ended_at))
         .bind(execution.ending.code())
         .bind(execution.note.as_deref().map(|note| without_nul(note).into_owned()))
+        .bind(execution.log.as_deref().map(|log| without_nul(log).into_owned()))
         .bind(strayed(execution.id.as_uuid(), last))
 }

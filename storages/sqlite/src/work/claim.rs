@@ -1,21 +1,25 @@
 //! Claim. The index of pending messages is walked one priority at a time, each only up to `now`, so a
-//! million messages of the future cost nothing. What has to wait for its turn is passed over.
+//! million messages of the future cost nothing. What has to wait for its turn is passed over. Messages that
+//! share a limit lie apart from the rest, lane by lane; of each lane only the first few are looked at, and
+//! none of one that is full. So a claim costs a step for each lane, however many wait in it.
 
 use std::collections::HashSet;
 
 use punctual::jiff::Timestamp;
-use punctual::model::{JobName, Lease, State};
+use punctual::model::{JobName, Lease, Priority, State};
 use punctual::storage::{Claim, Claimed};
 use punctual_rows::instant::{instant, micros};
 use punctual_rows::message::Names;
-use rusqlite::{Connection, OptionalExtension as _, params};
+use rusqlite::{Connection, OptionalExtension as _, Row, params};
 
+use super::hold::free;
+use super::lane::{Lane, Lanes, next_lane, pending_of_lane};
 use crate::effects::Effects;
 use crate::fault::{Tried, passed_over};
 use crate::row::{CLAIM_COLUMNS, claimed_of};
 
 /// Priorities are 0 to 9.
-const ABOVE_ALL: u8 = 10;
+pub(super) const ABOVE_ALL: u8 = 10;
 
 /// Whether a message `m` may be handed out: an exclusive one not while its job is running, a scheduled
 /// one not while its job is paused.
@@ -31,6 +35,10 @@ pub(crate) const NEXT_PRIORITY: &str = "SELECT priority FROM punctual_message IN
 const START: &str = "UPDATE punctual_message SET state = 1, attempt = attempt + 1, owner = ?2, \
      token = ?3, lease_until = ?4 WHERE id = ?1";
 
+/// How many of a queue run, whoever runs them.
+const RUNNING: &str = "SELECT count(*) FROM punctual_message INDEXED BY punctual_message_running \
+     WHERE state = 1 AND queue = ?1";
+
 /// Hands out what is due.
 pub(crate) fn claim(
     transaction: &Connection,
@@ -38,22 +46,36 @@ pub(crate) fn claim(
     now: Timestamp,
     effects: &mut Effects,
 ) -> Tried<Vec<Claimed>> {
-    let until = micros(claim.until);
-    let (jobs, names, found) = (HashSet::new(), Names::default(), Vec::new());
-    let mut claimed = Claiming { claim, until, jobs, names, found };
+    let limit = limit(transaction, claim)?;
+    let mut claiming = Claiming::new(claim, limit);
+    let first = claim.first.map(Priority::level);
+    if let Some(priority) = first {
+        claiming.find(transaction, priority, micros(now))?;
+    }
     let mut below = ABOVE_ALL;
-    while claimed.found.len() < claim.limit {
+    while claiming.found.len() < limit {
         let Some(priority) = next_priority(transaction, claim, below)? else { break };
-        claimed.find(transaction, priority, micros(now))?;
+        if first != Some(priority) {
+            claiming.find(transaction, priority, micros(now))?;
+        }
         below = priority;
     }
-    let claimed = claimed.start(transaction)?;
+    let claimed = claiming.start(transaction)?;
     if !claimed.is_empty() {
         effects.was_taken(&claim.queue);
         let (pending, running) = (Some(State::Pending), Some(State::Running));
         effects.moved(&claim.queue, claimed.len(), pending, running);
     }
     Ok(claimed)
+}
+
+/// How many may be handed out at most.
+fn limit(transaction: &Connection, claim: &Claim) -> Tried<usize> {
+    let Some(running_max) = claim.running_max else { return Ok(claim.limit) };
+    let mut statement = transaction.prepare_cached(RUNNING)?;
+    let running: i64 = statement.query_row([claim.queue.as_str()], |row| row.get(0))?;
+    let running = usize::try_from(running).unwrap_or(usize::MAX);
+    Ok(claim.limit.min(running_max.saturating_sub(running)))
 }
 
 /// Takes so many numbers; answers the last that was given out before.
@@ -74,35 +96,120 @@ fn next_priority(transaction: &Connection, claim: &Claim, below: u8) -> Tried<Op
 
 struct Claiming<'a> {
     claim: &'a Claim,
+    limit: usize,
     until: i64,
     /// The jobs of what was found: from now on they run.
     jobs: HashSet<JobName>,
+    lanes: Lanes,
     names: Names,
     found: Vec<Claimed>,
 }
 
-impl Claiming<'_> {
+/// The first messages of a lane, by their place: due time and id.
+struct Candidate {
+    place: (i64, [u8; 16]),
+    lane: Lane,
+}
+
+impl<'a> Claiming<'a> {
+    fn new(claim: &'a Claim, limit: usize) -> Self {
+        let (jobs, lanes, names) = (HashSet::new(), Lanes::default(), Names::default());
+        Self { claim, limit, until: micros(claim.until), jobs, lanes, names, found: Vec::new() }
+    }
+
     /// Collects what is due at a priority, in order.
     fn find(&mut self, transaction: &Connection, priority: u8, now: i64) -> Tried<()> {
+        let mut laned = self.candidates(transaction, priority, now)?.into_iter().peekable();
         let sql = due_of_priority();
         let mut statement = transaction.prepare_cached(&sql)?;
-        let line = (self.claim.queue.as_str(), i16::from(priority));
-        let lease = Lease { owner: self.claim.owner, token: 0, until: instant(self.until)? };
-        let mut rows = statement.query(params![line.0, priority, now])?;
-        while self.found.len() < self.claim.limit
-            && let Some(row) = rows.next()?
-        {
-            let claimed = claimed_of(row, line, &mut self.names, lease);
-            let Some(claimed) = passed_over(claimed)? else { continue };
-            if let Some(occurrence) = &claimed.message.occurrence {
-                let is_first = self.jobs.insert(occurrence.job.clone());
-                if claimed.message.exclusive && !is_first {
-                    continue;
-                }
+        let mut rows = statement.query(params![self.claim.queue.as_str(), priority, now])?;
+        while self.found.len() < self.limit {
+            let row = rows.next()?;
+            let before = match row {
+                Some(row) if laned.peek().is_some() => Some((row.get(10)?, row.get(0)?)),
+                _ => None,
+            };
+            let goes_first = |one: &Candidate| before.is_none_or(|before| one.place < before);
+            while let Some(candidate) = laned.next_if(&goes_first) {
+                self.take_laned(transaction, priority, &candidate)?;
             }
-            self.found.push(claimed);
+            let Some(row) = row else { break };
+            if self.found.len() < self.limit {
+                self.take(row, priority)?;
+            }
         }
         Ok(())
+    }
+
+    /// The first due messages of the lanes of a priority that are not full, in order; no more than can be
+    /// handed out.
+    fn candidates(
+        &mut self,
+        transaction: &Connection,
+        priority: u8,
+        now: i64,
+    ) -> Tried<Vec<Candidate>> {
+        let (queue, wanted) = (self.claim.queue.as_str(), self.limit - self.found.len());
+        let (mut candidates, mut last) = (Vec::new(), Lane::default());
+        while let Some(lane) = next_lane(transaction, (queue, priority), &last)? {
+            last = lane;
+            let room = self.lanes.room(transaction, &last)?;
+            let room = room.min(i64::try_from(wanted).unwrap_or(i64::MAX));
+            if room == 0 {
+                continue;
+            }
+            let sql = pending_of_lane(NOT_WAITING);
+            let mut statement = transaction.prepare_cached(&sql)?;
+            let asked = params![queue, priority, last.name, last.running_max, now, room];
+            let mut rows = statement.query(asked)?;
+            while let Some(row) = rows.next()? {
+                let place = (row.get(0)?, row.get(1)?);
+                candidates.push(Candidate { place, lane: last.clone() });
+            }
+            if candidates.len() / 2 > wanted {
+                candidates.sort_unstable_by_key(|one| one.place);
+                candidates.truncate(wanted);
+            }
+        }
+        candidates.sort_unstable_by_key(|one| one.place);
+        Ok(candidates)
+    }
+
+    /// Takes one of a lane, if that has still room: it may be there twice, with different numbers.
+    fn take_laned(
+        &mut self,
+        transaction: &Connection,
+        priority: u8,
+        candidate: &Candidate,
+    ) -> Tried<()> {
+        if self.found.len() == self.limit || self.lanes.room(transaction, &candidate.lane)? == 0 {
+            return Ok(());
+        }
+        let sql = format!("SELECT {CLAIM_COLUMNS} FROM punctual_message WHERE id = ?1");
+        let mut statement = transaction.prepare_cached(&sql)?;
+        let mut rows = statement.query([candidate.place.1])?;
+        if let Some(row) = rows.next()?
+            && self.take(row, priority)?
+        {
+            self.lanes.start(&candidate.lane);
+        }
+        Ok(())
+    }
+
+    /// Takes a message, unless it cannot be read or another one of its job was taken just now.
+    fn take(&mut self, row: &Row<'_>, priority: u8) -> Tried<bool> {
+        let line = (self.claim.queue.as_str(), i16::from(priority));
+        let lease = Lease { owner: self.claim.owner, token: 0, until: instant(self.until)? };
+        let claimed = claimed_of(row, line, &mut self.names, lease);
+        let Some(claimed) = passed_over(claimed)? else { return Ok(false) };
+        if let Some(occurrence) = &claimed.message.occurrence {
+            let is_first = self.jobs.insert(occurrence.job.clone());
+            if claimed.message.exclusive && !is_first {
+                return Ok(false);
+            }
+        }
+        self.found.push(claimed);
+        Ok(true)
     }
 
     /// Puts what was found under its leases.
@@ -123,16 +230,17 @@ impl Claiming<'_> {
             statement.raw_bind_parameter(1, id.as_bytes())?;
             statement.raw_bind_parameter(3, i64::try_from(token).unwrap_or(i64::MAX))?;
             statement.raw_execute()?;
+            free(transaction, &claimed.message)?;
         }
         Ok(self.found)
     }
 }
 
-/// What is due of one priority, oldest first.
+/// What is due of one priority and has no lane, oldest first.
 pub(crate) fn due_of_priority() -> String {
     format!(
         "SELECT {CLAIM_COLUMNS} FROM punctual_message m INDEXED BY punctual_message_pending \
-         WHERE m.state = 0 AND m.queue = ?1 AND m.priority = ?2 AND m.due_at <= ?3 \
-         AND {NOT_WAITING} ORDER BY m.due_at, m.id"
+         WHERE m.state = 0 AND m.queue = ?1 AND m.priority = ?2 AND m.lane IS NULL AND m.lane_max IS NULL \
+         AND m.due_at <= ?3 AND {NOT_WAITING} ORDER BY m.due_at, m.id"
     )
 }

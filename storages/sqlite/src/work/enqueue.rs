@@ -1,7 +1,8 @@
 //! Enqueue: one statement for a message that is new; only when it may not be is asked why.
 
 use punctual::Message;
-use punctual::model::{Key, MessageId, Queue, State};
+use punctual::jiff::Timestamp;
+use punctual::model::{BatchId, Key, MessageId, Queue, State};
 use punctual::storage::{Enqueued, Entry};
 use punctual::uuid::Uuid;
 use punctual_rows::code::Code as _;
@@ -9,20 +10,23 @@ use punctual_rows::instant::{instant, micros, micros_up};
 use punctual_rows::message::extra;
 use rusqlite::{CachedStatement, Connection, OptionalExtension as _, params};
 
+use super::batch::wait;
+use super::hold::{hold, holder};
+use super::lane::lane_of;
 use crate::effects::Effects;
 use crate::fault::Tried;
 use crate::row::{FINISHED_COLUMNS, Table, record_of};
 
 /// Stores a message unless it is alive or its deduplication key is.
 pub(crate) const INSERT: &str = "INSERT INTO punctual_message (id, queue, topic, priority, due_at, planned_at, \
-     created_at, source, key, dedupe, exclusive, job, extra, body) \
-     VALUES (?1, ?2, ?3, ?4, ?5, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13) ON CONFLICT DO NOTHING";
+     created_at, source, key, dedupe, exclusive, job, lane, lane_max, batch, extra, body) \
+     VALUES (?1, ?2, ?3, ?4, ?5, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16) ON CONFLICT DO NOTHING";
 
 /// Whether a message is alive or dead.
 pub(crate) const KEPT: &str = "SELECT EXISTS (SELECT 1 FROM punctual_message WHERE id = ?1) \
      OR EXISTS (SELECT 1 FROM punctual_dead WHERE id = ?1)";
-/// The alive message with a deduplication key.
-pub(crate) const TWIN: &str = "SELECT id FROM punctual_message WHERE dedupe = ?1";
+/// The alive message that holds a deduplication key.
+pub(crate) const TWIN: &str = "SELECT id FROM punctual_message WHERE dedupe = ?1 AND freed IS NULL";
 /// A finished message.
 pub(crate) const FINISHED: &str =
     "SELECT queue, state FROM punctual_history WHERE message = ?1 AND state >= 0";
@@ -32,10 +36,11 @@ pub(crate) const REMOVE_FINISHED: &str =
 /// Removes a finished message from the row of the attempt that finished it.
 pub(crate) const STRIP_FINISHED: &str = "UPDATE punctual_history SET state = NULL, finished_at = NULL, \
      strayed_at = ended_at, priority = NULL, planned_at = NULL, created_at = NULL, dedupe = NULL, \
-     exclusive = NULL, crashes = NULL, snoozes = NULL, error = NULL, extra = NULL, body = NULL \
+     exclusive = NULL, crashes = NULL, snoozes = NULL, error = NULL, batch = NULL, progress = NULL, \
+     checkpoint = NULL, extra = NULL, body = NULL \
      WHERE message = ?1 AND state >= 0";
 pub(crate) const REMOVE_PENDING: &str =
-    "DELETE FROM punctual_message WHERE id = ?1 AND state = 0 RETURNING queue";
+    "DELETE FROM punctual_message WHERE id = ?1 AND state = 0 RETURNING queue, batch";
 
 /// The newest id among the messages that have ended, and those that were attempted.
 const NEWEST_ENDED: &str =
@@ -45,10 +50,14 @@ const NEWEST_ENDED: &str =
 pub(crate) fn enqueue(
     transaction: &Connection,
     entries: &[Entry],
+    now: Timestamp,
     effects: &mut Effects,
 ) -> Tried<Vec<Enqueued>> {
-    let mut enqueueing = Enqueueing::new(transaction, effects)?;
-    entries.iter().map(|entry| enqueueing.enqueue(entry)).collect()
+    let mut enqueueing = Enqueueing::new(transaction, micros(now), effects)?;
+    let answers: Tried<Vec<Enqueued>> =
+        entries.iter().map(|entry| enqueueing.enqueue(entry)).collect();
+    enqueueing.finish()?;
+    answers
 }
 
 /// What many entries share.
@@ -57,15 +66,32 @@ pub(crate) struct Enqueueing<'a> {
     insert: CachedStatement<'a>,
     /// Ids grow with time, so most new ones are beyond this and need not be looked up there.
     newest_ended: Option<MessageId>,
+    now: i64,
+    /// What may have to wait for a batch, of which more may be still to come.
+    waiting: Vec<Waiting>,
     effects: &'a mut Effects,
 }
 
+/// A message that was stored and waits for a batch, if that is alive.
+struct Waiting {
+    message: MessageId,
+    batch: BatchId,
+    queue: Queue,
+    due_at: i64,
+}
+
 impl<'a> Enqueueing<'a> {
-    pub(crate) fn new(transaction: &'a Connection, effects: &'a mut Effects) -> Tried<Self> {
+    pub(crate) fn new(
+        transaction: &'a Connection,
+        now: i64,
+        effects: &'a mut Effects,
+    ) -> Tried<Self> {
         Ok(Self {
             transaction,
             insert: transaction.prepare_cached(INSERT)?,
             newest_ended: newest_ended(transaction)?,
+            now,
+            waiting: Vec::new(),
             effects,
         })
     }
@@ -75,10 +101,11 @@ impl<'a> Enqueueing<'a> {
         let message = &*entry.message;
         let is_new = self.newest_ended.is_none_or(|newest| message.id > newest);
         let has_ended = !is_new && has_ended(self.transaction, message.id)?;
-        if !has_ended && self.insert(message)? {
+        let holder = holder(self.transaction, message, self.now)?;
+        if !has_ended && holder.is_none() && self.insert(message)? {
             return Ok(Enqueued::Stored);
         }
-        let Some(twin) = duplicate_of(self.transaction, message)? else {
+        let Some(twin) = duplicate_of(self.transaction, message)?.or(holder) else {
             remove_finished(self.transaction, message.id, self.effects)?;
             self.insert(message)?;
             return Ok(Enqueued::Stored);
@@ -95,6 +122,7 @@ impl<'a> Enqueueing<'a> {
     fn insert(&mut self, message: &Message) -> Tried<bool> {
         let due_at = micros_up(message.due_at);
         let job = message.occurrence.as_ref().map(|occurrence| occurrence.job.as_str());
+        let (lane, lane_max) = lane_of(message);
         let stored = self.insert.execute(params![
             message.id.as_uuid().as_bytes(),
             message.queue.as_str(),
@@ -107,14 +135,35 @@ impl<'a> Enqueueing<'a> {
             message.dedupe.as_ref().map(Key::as_str),
             message.exclusive,
             job,
+            lane,
+            lane_max,
+            message.batch().map(|batch| batch.as_uuid().into_bytes()),
             extra(message)?,
             &message.body.bytes[..],
         ])?;
-        if stored == 1 {
-            self.effects.is_due(&message.queue, due_at);
-            self.effects.moved(&message.queue, 1, None, Some(State::Pending));
+        if stored == 0 {
+            return Ok(false);
         }
-        Ok(stored == 1)
+        self.effects.moved(&message.queue, 1, None, Some(State::Pending));
+        hold(self.transaction, message, self.now)?;
+        match message.waits_for() {
+            None => self.effects.is_due(&message.queue, due_at),
+            Some(batch) => {
+                let queue = message.queue.clone();
+                self.waiting.push(Waiting { message: message.id, batch, queue, due_at });
+            }
+        }
+        Ok(true)
+    }
+
+    /// Has those wait whose batch is alive, now that all of it is known that came with them.
+    pub(crate) fn finish(self) -> Tried<()> {
+        for waiting in self.waiting {
+            if !wait(self.transaction, waiting.message, waiting.batch)? {
+                self.effects.is_due(&waiting.queue, waiting.due_at);
+            }
+        }
+        Ok(())
     }
 }
 
@@ -196,11 +245,13 @@ pub(crate) fn remove_finished(
 
 fn remove_pending(transaction: &Connection, id: MessageId, effects: &mut Effects) -> Tried<bool> {
     let mut statement = transaction.prepare_cached(REMOVE_PENDING)?;
-    let queue: Option<String> =
-        statement.query_row([id.as_uuid().as_bytes()], |row| row.get(0)).optional()?;
-    let Some(queue) = queue else { return Ok(false) };
+    let removed: Option<(String, Option<[u8; 16]>)> = statement
+        .query_row([id.as_uuid().as_bytes()], |row| Ok((row.get(0)?, row.get(1)?)))
+        .optional()?;
+    let Some((queue, batch)) = removed else { return Ok(false) };
     let queue = Queue::from(queue);
     effects.was_taken(&queue);
     effects.moved(&queue, 1, Some(State::Pending), None);
+    effects.left_batch(batch);
     Ok(true)
 }

@@ -18,18 +18,23 @@ pub(crate) fn extend(
     until: Timestamp,
 ) -> Tried<Vec<Extended>> {
     let mut statement = transaction.prepare_cached(EXTEND)?;
-    let mut extended = Vec::with_capacity(leases.len());
+    let mut answers = Vec::with_capacity(leases.len());
     for lease in leases {
         let id = lease.message.as_uuid();
         let token = i64::try_from(lease.token).unwrap_or(i64::MAX);
         let row = params![id.as_bytes(), token, micros(until)];
         let cancel_requested: Option<bool> =
             statement.query_row(row, |row| row.get(0)).optional()?;
-        extended.push(match cancel_requested {
-            None => Extended::Lost,
-            Some(true) => Extended::CancelRequested,
-            Some(false) => Extended::Held,
-        });
+        answers.push(extended(cancel_requested));
     }
-    Ok(extended)
+    Ok(answers)
+}
+
+/// What became of a lease, of which this is whether its message is to be cancelled, if it is current.
+pub(super) fn extended(cancel_requested: Option<bool>) -> Extended {
+    match cancel_requested {
+        None => Extended::Lost,
+        Some(true) => Extended::CancelRequested,
+        Some(false) => Extended::Held,
+    }
 }

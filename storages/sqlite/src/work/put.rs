@@ -1,13 +1,15 @@
 //! A whole row into the table its state belongs to: from a record, or out of the hot table.
 
 use punctual::jiff::Timestamp;
-use punctual::model::{DeadReason, Key, MessageId, MessageRecord, State};
+use punctual::model::{BatchId, DeadReason, Key, MessageId, MessageRecord, State};
+use punctual::uuid::Uuid;
 use punctual_rows::code::Code as _;
 use punctual_rows::instant::{micros, micros_up};
-use punctual_rows::message::{column, extra};
+use punctual_rows::message::{column, extra, kept};
 use punctual_rows::without_nul;
 use rusqlite::{Connection, ToSql, params};
 
+use super::lane::lane_of;
 use super::remove::REMOVE;
 use crate::fault::Tried;
 use crate::row::{id_of_finished, strayed};
@@ -16,7 +18,7 @@ use crate::row::{id_of_finished, strayed};
 macro_rules! common {
     () => {
         "queue, topic, priority, due_at, planned_at, created_at, source, key, dedupe, exclusive, \
-         job, attempt, crashes, snoozes, extra, body"
+         job, attempt, crashes, snoozes, batch, progress, checkpoint, extra, body"
     };
 }
 
@@ -24,7 +26,8 @@ macro_rules! insert {
     ($table:literal, $id:literal, $ending:literal, $values:literal) => {
         concat!(
             insert!($table, $id, $ending),
-            "VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18",
+            "VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ",
+            "?21",
             $values,
             ")"
         )
@@ -34,13 +37,14 @@ macro_rules! insert {
     };
 }
 
-const PENDING: &str = insert!("punctual_message", "id", "", "");
-const DEAD: &str = insert!("punctual_dead", "id", ", ended_at, reason", ", ?19, ?20");
+const PENDING: &str =
+    insert!("punctual_message", "id", ", lane, lane_max, freed", ", ?22, ?23, ?24");
+const DEAD: &str = insert!("punctual_dead", "id", ", ended_at, reason", ", ?22, ?23");
 const FINISHED: &str = insert!(
     "punctual_history",
     "message",
     ", finished_at, state, id, strayed_at",
-    ", ?19, ?20, ?21, ?22"
+    ", ?22, ?23, ?24, ?25"
 );
 
 /// Copies a message out of the hot table to the dead letters.
@@ -98,14 +102,23 @@ pub(super) fn leave(
     Ok(())
 }
 
-/// Stores a record that no table has. One that is alive is pending: nobody here runs it.
-pub(super) fn put(transaction: &Connection, record: &MessageRecord, now: Timestamp) -> Tried<()> {
+/// Stores a record that no table has. One that is alive is pending: nobody here runs it. Its deduplication
+/// key may have been given free before.
+pub(crate) fn put(
+    transaction: &Connection,
+    record: &MessageRecord,
+    is_free: bool,
+    now: Timestamp,
+) -> Tried<()> {
     let message = &*record.message;
     let extra = extra(message)?;
     let id = message.id.as_uuid();
     let error = record.error.as_deref().map(without_nul);
     let job = message.occurrence.as_ref().map(|occurrence| occurrence.job.as_str());
     let body = &message.body.bytes[..];
+    let batch = message.batch().map(BatchId::as_uuid);
+    let progress = record.progress.as_ref().map(kept).transpose()?;
+    let checkpoint = record.checkpoint.as_ref().map(kept).transpose()?;
     let common = params![
         id.as_bytes(),
         message.queue.as_str(),
@@ -122,6 +135,9 @@ pub(super) fn put(transaction: &Connection, record: &MessageRecord, now: Timesta
         column(record.attempt),
         column(record.crashes),
         column(record.snoozes),
+        batch.as_ref().map(Uuid::as_bytes),
+        progress,
+        checkpoint,
         extra,
         body,
         error
@@ -130,8 +146,9 @@ pub(super) fn put(transaction: &Connection, record: &MessageRecord, now: Timesta
     let place = id_of_finished(message.id, ended_at);
     let (place, strayed_at) = (place.as_bytes(), strayed(place, ended_at));
     let (reason, state) = (record.dead.map(DeadReason::code), record.state.code());
+    let ((lane, lane_max), freed) = (lane_of(message), is_free.then_some(1));
     let (sql, ending): (_, &[&dyn ToSql]) = match record.state {
-        State::Pending | State::Running => (PENDING, &[]),
+        State::Pending | State::Running => (PENDING, &[&lane, &lane_max, &freed]),
         State::Dead => (DEAD, &[&ended_at, &reason]),
         State::Done | State::Cancelled => (FINISHED, &[&ended_at, &state, &place, &strayed_at]),
     };

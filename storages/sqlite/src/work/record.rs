@@ -46,5 +46,5 @@ fn keep_letter(
         ..letter.clone()
     };
     effects.moved(&letter.message.queue, 1, None, Some(State::Dead));
-    put(transaction, &letter, now)
+    put(transaction, &letter, false, now)
 }

@@ -72,7 +72,7 @@ impl Steps {
         let ended = claimed.iter().filter(|one| one.message.id != self.running.id).map(|one| {
             let dead = Verdict::Dead { reason: DeadReason::Discarded, error: None };
             let verdict = if one.message.id == self.dead.id { dead } else { Verdict::Done };
-            Settlement { lease: one.lease_ref(), verdict, execution: None }
+            Settlement::new(one.lease_ref(), verdict, None)
         });
         settle(storage, ended.collect()).await;
         offer(storage, self.pending.clone()).await;

@@ -68,6 +68,7 @@ impl Fixture {
             trail: Trail::default(),
             occurrence: None,
             terms: None,
+            ties: None,
         }
     }
 
@@ -98,8 +99,9 @@ impl Fixture {
             ended_at: at(2),
             ending: Ending::Succeeded,
             note: None,
+            log: None,
         };
-        Settlement { lease: claimed.lease_ref(), verdict, execution: Some(Arc::new(execution)) }
+        Settlement::new(claimed.lease_ref(), verdict, Some(Arc::new(execution)))
     }
 }
 
@@ -129,7 +131,7 @@ pub(crate) async fn offer(storage: &SqliteStorage, message: Message) -> Enqueued
 }
 
 pub(crate) async fn claim(storage: &SqliteStorage, owner: ProcessId, limit: usize) -> Vec<Claimed> {
-    let claim = Claim { queue: Queue::default(), owner, limit, until: at(60) };
+    let claim = Claim::new(Queue::default(), owner, limit, at(60));
     storage.claim(claim, at(10)).await.unwrap()
 }
 

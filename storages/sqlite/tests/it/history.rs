@@ -118,7 +118,7 @@ async fn finish<S: Storage>(storage: &S, f: &Fixture, number: i64, story: &mut S
         storage.command(Command::Cancel(id), ended_at).await.unwrap();
         return;
     }
-    let claim = Claim { queue, owner, limit: 1, until: at(i64::from(u32::MAX)) };
+    let claim = Claim::new(queue, owner, 1, at(i64::from(u32::MAX)));
     let claimed = storage.claim(claim, ended_at).await.unwrap().remove(0);
     let verdict = if number % 7 == 0 { Verdict::Cancelled } else { Verdict::Done };
     let settlement = f.settlement(&claimed, verdict);

@@ -32,13 +32,13 @@ async fn a_message_is_seen_and_rings_after_the_commit_and_is_gone_after_a_rollba
 
     let transaction = begin(&mut application);
     transaction.execute("INSERT INTO orders VALUES (1)", []).unwrap();
-    assert_eq!(SqliteOutbox::new(&transaction).enqueue(&gone).unwrap(), [Enqueued::Stored]);
+    assert_eq!(SqliteOutbox::new(&transaction).enqueue(&gone, at(0)).unwrap(), [Enqueued::Stored]);
     transaction.rollback().unwrap();
     assert_eq!(storage.message(gone[0].message.id).await.unwrap(), None);
 
     let transaction = begin(&mut application);
     transaction.execute("INSERT INTO orders VALUES (2)", []).unwrap();
-    assert_eq!(SqliteOutbox::new(&transaction).enqueue(&kept).unwrap(), [Enqueued::Stored]);
+    assert_eq!(SqliteOutbox::new(&transaction).enqueue(&kept, at(0)).unwrap(), [Enqueued::Stored]);
     assert_eq!(storage.message(kept[0].message.id).await.unwrap(), None, "not before the commit");
     transaction.commit().unwrap();
     assert!(storage.message(kept[0].message.id).await.unwrap().is_some());
