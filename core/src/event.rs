@@ -1,6 +1,9 @@
 //! Every event the system emits, in one list. Each is one tracing record with stable field names,
 //! one counter and one item on the live stream; `docs/guide/events.md` is rendered from the list.
 
+mod hooks;
+mod json;
+
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -10,6 +13,8 @@ use std::time::Duration;
 use jiff::Timestamp;
 use tokio::sync::broadcast;
 
+use self::hooks::Hooks;
+use self::json::Written;
 use crate::measure::{Measures, TopicMeasures};
 use crate::model::{
     DeadReason, ExecutionId, JobName, MessageId, Phase, ProcessId, Queue, SkipReason, Topic,
@@ -55,6 +60,12 @@ macro_rules! events {
                     $(Self::$variant { $($field),* } => {
                         tracing::event!(target: "punctual", tracing::Level::$level, event = $name, $($field = ?$field),*);
                     })*
+                }
+            }
+
+            fn write(&self, object: &mut serde_json::Map<String, serde_json::Value>) {
+                match self {
+                    $(Self::$variant { $($field),* } => { $(Written::write($field, stringify!($field), object);)* })*
                 }
             }
 
@@ -364,11 +375,12 @@ events! {
 /// How many events a slow listener may be behind before it misses some.
 const STREAM_BUFFER: usize = 4_096;
 
-/// Where events go: the log, the counters, and whoever listens.
+/// Where events go: the log, the counters, the hooks, and whoever listens.
 #[derive(Debug)]
 pub struct Events {
     counters: Vec<AtomicU64>,
     measures: Measures,
+    hooks: Hooks,
     stream: broadcast::Sender<Arc<Event>>,
 }
 
@@ -377,6 +389,7 @@ impl Default for Events {
         Self {
             counters: Event::LIST.iter().map(|_| AtomicU64::new(0)).collect(),
             measures: Measures::default(),
+            hooks: Hooks::default(),
             stream: broadcast::Sender::new(STREAM_BUFFER),
         }
     }
@@ -390,10 +403,17 @@ impl Events {
         }
         self.measures.note(&event);
         event.log();
+        self.hooks.tell(&event);
         if self.stream.receiver_count() > 0 {
             // Fails only when the last listener left meanwhile.
             let _ = self.stream.send(Arc::new(event));
         }
+    }
+
+    /// Somebody who is to hear of every event at once; see
+    /// [`Builder::on_event`](crate::Builder::on_event).
+    pub(crate) fn on_event(&mut self, hook: impl Fn(&Event) + Send + Sync + 'static) {
+        self.hooks.add(hook);
     }
 
     /// The events from now on. A listener that is too slow is told how many it missed.
@@ -473,5 +493,23 @@ mod tests {
         let heard = listener.try_recv().unwrap();
         assert!(matches!(*heard, Event::LeasesRescued { count: 2 }));
         assert!(listener.try_recv().is_err());
+    }
+
+    // spec: C-4
+    #[test]
+    fn a_hook_hears_everything_and_may_panic() {
+        let heard = Arc::new(AtomicU64::new(0));
+        let mut events = Events::default();
+        events.on_event(|_| panic!("a hook that is out of order"));
+        let counted = heard.clone();
+        events.on_event(move |event| {
+            if let Event::LeasesRescued { count } = event {
+                counted.fetch_add(*count, Ordering::Relaxed);
+            }
+        });
+        for count in 1..=10_000 {
+            events.emit(Event::LeasesRescued { count });
+        }
+        assert_eq!(heard.load(Ordering::Relaxed), 50_005_000);
     }
 }

@@ -88,8 +88,13 @@ mod guide_together {}
 #[cfg(doctest)]
 #[doc = include_str!("../../docs/guide/testing.md")]
 mod guide_testing {}
+#[cfg(doctest)]
+#[doc = include_str!("../../docs/guide/telemetry.md")]
+mod guide_telemetry {}
 
 pub mod builtin;
+#[cfg(feature = "chrono")]
+pub mod chrono;
 pub mod client;
 pub mod clock;
 pub mod config;

@@ -1,14 +1,22 @@
 //! What attempts cost, per topic: how many ended in which way, how long they took, how late they began.
 //! Nothing is measured until somebody asks for it, so a process without metrics pays one look at a flag.
-//! Exporters read a snapshot; nothing here knows how it is exported.
+//! Exporters read a snapshot, or let every event tell what it adds to which meter; nothing here knows how
+//! it is exported.
 
-use std::collections::BTreeMap;
+mod meters;
+
+use std::collections::{BTreeMap, HashSet};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, PoisonError, RwLock};
 use std::time::Duration;
 
 use crate::event::Event;
 use crate::model::Topic;
+
+pub use self::meters::{
+    ATTEMPTS, Amount, DEAD, DURATION, EVENTS, LATENESS, METERS, MISSED, Meter, MeterKind, RESCUED,
+    Reading, SKIPPED, readings,
+};
 
 /// The upper bounds of the buckets of a [`Histogram`], in milliseconds, each inclusive.
 pub const BOUNDS_MS: [u64; 14] =
@@ -17,6 +25,28 @@ pub const BOUNDS_MS: [u64; 14] =
 pub const TOPICS_MAX: usize = 200;
 /// The name under which topics beyond [`TOPICS_MAX`] are measured; no topic can have it.
 pub const OTHER_TOPICS: &str = "~other";
+
+/// Which topics are told apart in metrics: the first [`TOPICS_MAX`] by their names, all further ones
+/// together. For exporters, whose memory must not grow with what others publish.
+#[derive(Debug, Default)]
+pub struct TopicNames {
+    known: RwLock<HashSet<String>>,
+}
+
+impl TopicNames {
+    /// The name under which a topic is measured.
+    pub fn name<'t>(&self, topic: &'t Topic) -> &'t str {
+        let topic = topic.as_str();
+        if self.known.read().unwrap_or_else(PoisonError::into_inner).contains(topic) {
+            return topic;
+        }
+        let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
+        if known.len() < TOPICS_MAX {
+            known.insert(topic.to_owned());
+        }
+        if known.contains(topic) { topic } else { OTHER_TOPICS }
+    }
+}
 
 /// How a number of lengths is distributed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -71,15 +101,11 @@ impl Measures {
         if !self.wanted.load(Ordering::Relaxed) {
             return;
         }
-        match event {
-            Event::AttemptStarted { topic, late, .. } => {
-                self.change(topic, |measures| measures.late.note(*late));
-            }
-            Event::AttemptSucceeded { topic, took, .. } => self.ended(topic, "succeeded", *took),
-            Event::AttemptTimedOut { topic, took, .. } => self.ended(topic, "timed_out", *took),
-            Event::AttemptFailed { topic, ending, took, .. }
-            | Event::AttemptYielded { topic, ending, took, .. } => self.ended(topic, ending, *took),
-            _ => {}
+        if let Event::AttemptStarted { topic, late, .. } = event {
+            self.change(topic, |measures| measures.late.note(*late));
+        }
+        if let Some((topic, ending, took)) = ending(event) {
+            self.ended(topic, ending, took);
         }
     }
 
@@ -103,6 +129,17 @@ impl Measures {
     }
 }
 
+/// Which topic's attempt has ended, how, and how long it took; nothing for other events.
+fn ending(event: &Event) -> Option<(&Topic, &'static str, Duration)> {
+    match event {
+        Event::AttemptSucceeded { topic, took, .. } => Some((topic, "succeeded", *took)),
+        Event::AttemptTimedOut { topic, took, .. } => Some((topic, "timed_out", *took)),
+        Event::AttemptFailed { topic, ending, took, .. }
+        | Event::AttemptYielded { topic, ending, took, .. } => Some((topic, ending, *took)),
+        _ => None,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -116,6 +153,17 @@ mod tests {
         assert_eq!(histogram.buckets[..3], [2, 1, 1]);
         assert_eq!(histogram.buckets[BOUNDS_MS.len()], 1);
         assert_eq!((histogram.count, histogram.sum.as_millis()), (5, 10_000_006));
+    }
+
+    #[test]
+    fn names_beyond_the_bound_are_one_name() {
+        let names = TopicNames::default();
+        let topic = |number: usize| Topic::new(format!("topic-{number}")).unwrap();
+        for number in 0..TOPICS_MAX {
+            assert_eq!(names.name(&topic(number)), format!("topic-{number}"));
+        }
+        assert_eq!(names.name(&topic(TOPICS_MAX)), OTHER_TOPICS);
+        assert_eq!(names.name(&topic(0)), "topic-0", "those that are known stay known");
     }
 
     #[test]

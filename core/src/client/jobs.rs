@@ -327,6 +327,11 @@ impl Once {
         Self { publish: self.publish.edit(change) }
     }
 
+    #[cfg(feature = "chrono")]
+    pub(crate) fn publishing(self, change: impl FnOnce(Publish) -> Publish) -> Self {
+        Self { publish: change(self.publish) }
+    }
+
     /// When it runs. An instant in the past is refused, unless [`Once::allow_past`] is given.
     pub fn at(self, instant: Timestamp) -> Self {
         self.edit(|draft| draft.due = Due::At(instant))

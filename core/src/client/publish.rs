@@ -129,6 +129,12 @@ impl Publish {
         self
     }
 
+    /// The same, but wrong: awaiting it answers the error.
+    #[cfg(feature = "chrono")]
+    pub(crate) fn refused(self, error: Error) -> Self {
+        self.set(|_| Err(error))
+    }
+
     pub(super) fn edit(self, change: impl FnOnce(&mut Draft)) -> Self {
         self.set(|draft| {
             change(draft);

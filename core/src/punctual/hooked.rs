@@ -1,10 +1,11 @@
-//! What a builder is told about errors and locks: rules, hooks, an external lock.
+//! What a builder is told about errors, events and locks: rules, hooks, an external lock.
 
 use std::error::Error as StdError;
 use std::sync::Arc;
 
 use super::Builder;
 use crate::engine::{Exhausted, Failure};
+use crate::event::Event;
 use crate::handler::Outcome;
 use crate::lock::Locks;
 
@@ -42,6 +43,29 @@ impl Builder {
     /// Hears of every message that was given up, once its dead letter is stored. The same advice holds.
     pub fn on_exhausted(mut self, hook: impl Fn(&Exhausted<'_>) + Send + Sync + 'static) -> Self {
         self.hooks.exhausted.push(Arc::new(hook));
+        self
+    }
+
+    /// Hears of every event of this process, at once and on the spot, and misses none: for meters, which
+    /// must be right. Be quick. Whoever may be slow and may miss some listens to
+    /// [`Events::listen`](crate::Events::listen) instead.
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    /// use std::sync::atomic::{AtomicU64, Ordering};
+    /// use punctual::{Event, Punctual};
+    ///
+    /// let dead = Arc::new(AtomicU64::new(0));
+    /// let counted = dead.clone();
+    /// let builder = Punctual::builder().on_event(move |event| {
+    ///     if let Event::MessageDead { .. } = event {
+    ///         counted.fetch_add(1, Ordering::Relaxed);
+    ///     }
+    /// });
+    /// # assert!(builder.build().is_ok());
+    /// ```
+    pub fn on_event(mut self, hook: impl Fn(&Event) + Send + Sync + 'static) -> Self {
+        self.events.on_event(hook);
         self
     }
 

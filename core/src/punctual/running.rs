@@ -87,6 +87,12 @@ impl Punctual {
         &self.process
     }
 
+    /// Whether it remembers anything: not when it was built
+    /// [without a storage](crate::Builder::without_storage).
+    pub fn has_storage(&self) -> bool {
+        self.process.holds
+    }
+
     /// Sends messages.
     pub fn publisher(&self) -> Publisher {
         Publisher::new(self.process.clone())
@@ -176,6 +182,11 @@ impl Punctual {
             wakeups,
             stop: self.process.stop.clone(),
         }
+    }
+
+    /// Whether it was asked to stop, and takes no new work.
+    pub fn is_stopping(&self) -> bool {
+        self.process.stop.is_requested()
     }
 
     /// Whether no attempt is under way in this process.

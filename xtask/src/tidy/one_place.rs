@@ -20,6 +20,8 @@ const PLACES: [OnePlace; 2] = [
             "Instant::now",
             "Timestamp::now",
             "Zoned::now",
+            "Utc::now",
+            "Local::now",
             "thread::sleep",
             "time::sleep",
             "time::sleep_until",

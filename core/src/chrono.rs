@@ -1,0 +1,112 @@
+//! For applications whose times are those of the crate `chrono`: conversions at the border. Punctual
+//! itself speaks `jiff`; nothing behind this file knows the other.
+//!
+//! The methods that take an instant take a [`Timestamp`] and nothing else, so that
+//! `.at("2026-03-02T07:00:00Z".parse()?)` needs no annotation; beside the two that are called most stand
+//! [`Publish::at_chrono`] and [`Once::at_chrono`], and everywhere else [`instant`] and [`length`] do.
+//!
+//! ```
+//! # async fn example(punctual: punctual::Punctual) -> punctual::Result<()> {
+//! use punctual::chrono::{DateTime, TimeDelta, Utc, date_time, instant};
+//!
+//! let paid_at: DateTime<Utc> = date_time(punctual::testing::START);
+//! let publisher = punctual.publisher();
+//! publisher.publish("reminder", "invoice 7").at_chrono(paid_at + TimeDelta::days(14)).await?;
+//! publisher.publish("reminder", "invoice 8").after_chrono(TimeDelta::days(14)).await?;
+//! let job = punctual::Job::cron("invoices", "0 9 * * *").start(instant(paid_at)?);
+//! # let _ = job;
+//! # Ok(())
+//! # }
+//! ```
+
+use std::time::Duration;
+
+use jiff::{SignedDuration, Timestamp};
+
+pub use ::chrono::{DateTime, TimeDelta, TimeZone, Utc};
+
+use crate::client::{Once, Publish};
+use crate::error::{Error, Result};
+
+const NANOSECONDS: i128 = 1_000_000_000;
+
+/// The instant of a date and time in whatever zone. Years beyond 9999 are refused; a leap second is the
+/// second after it.
+pub fn instant<Z: TimeZone>(date_time: DateTime<Z>) -> Result<Timestamp> {
+    let seconds = i128::from(date_time.timestamp());
+    let nanoseconds = seconds * NANOSECONDS + i128::from(date_time.timestamp_subsec_nanos());
+    Timestamp::from_nanosecond(nanoseconds).map_err(|error| {
+        let when = date_time.naive_utc();
+        Error::invalid(format!(
+            "the instant {when} UTC lies beyond the years -9999 to 9999; give one within them"
+        ))
+        .caused_by(error)
+    })
+}
+
+/// The date and time of an instant, in UTC.
+pub fn date_time(instant: Timestamp) -> DateTime<Utc> {
+    let nanoseconds = instant.as_nanosecond();
+    let second = i64::try_from(nanoseconds.div_euclid(NANOSECONDS));
+    let rest = u32::try_from(nanoseconds.rem_euclid(NANOSECONDS));
+    // Every instant of ours is one of theirs, whose years go up to 262,000.
+    match (second, rest) {
+        (Ok(second), Ok(rest)) => DateTime::from_timestamp(second, rest).unwrap_or_default(),
+        _ => DateTime::UNIX_EPOCH,
+    }
+}
+
+/// A length of time to wait. A negative one is refused.
+pub fn length(delta: TimeDelta) -> Result<Duration> {
+    delta.to_std().map_err(|error| {
+        Error::invalid(format!("the length {delta} is negative; give one of zero or more"))
+            .caused_by(error)
+    })
+}
+
+/// A length of time, also a negative one.
+pub fn signed_length(delta: TimeDelta) -> SignedDuration {
+    SignedDuration::new(delta.num_seconds(), delta.subsec_nanos())
+}
+
+/// The same length of time in their words. One that is too long for them, beyond 292 million years, is
+/// their longest.
+pub fn time_delta(length: SignedDuration) -> TimeDelta {
+    let whole = TimeDelta::try_seconds(length.as_secs());
+    let rest = TimeDelta::nanoseconds(i64::from(length.subsec_nanos()));
+    let limit = if length.is_negative() { TimeDelta::MIN } else { TimeDelta::MAX };
+    whole.and_then(|whole| whole.checked_add(&rest)).unwrap_or(limit)
+}
+
+impl Publish {
+    /// [`Publish::at`] for a date and time of `chrono`.
+    pub fn at_chrono<Z: TimeZone>(self, due_at: DateTime<Z>) -> Self {
+        match instant(due_at) {
+            Ok(instant) => self.at(instant),
+            Err(error) => self.refused(error),
+        }
+    }
+
+    /// [`Publish::after`] for a length of time of `chrono`.
+    pub fn after_chrono(self, wait: TimeDelta) -> Self {
+        match length(wait) {
+            Ok(wait) => self.after(wait),
+            Err(error) => self.refused(error),
+        }
+    }
+}
+
+impl Once {
+    /// [`Once::at`] for a date and time of `chrono`.
+    pub fn at_chrono<Z: TimeZone>(self, due_at: DateTime<Z>) -> Self {
+        self.publishing(|publish| publish.at_chrono(due_at))
+    }
+
+    /// [`Once::after`] for a length of time of `chrono`.
+    pub fn after_chrono(self, wait: TimeDelta) -> Self {
+        self.publishing(|publish| publish.after_chrono(wait))
+    }
+}
+
+#[cfg(test)]
+mod tests;

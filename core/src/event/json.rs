@@ -1,0 +1,128 @@
+//! An event as JSON, for live views: its name under `event`, then its fields under the names of the
+//! list. A length of time is a whole number of milliseconds, and its name says so: `took_ms`.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use serde_json::{Map, Value};
+
+use super::Event;
+use crate::model::{
+    DeadReason, ExecutionId, JobName, MessageId, ProcessId, Queue, SkipReason, Topic, TransportName,
+};
+use crate::policy::MisfirePolicy;
+
+impl Event {
+    /// The event as a JSON object with stable names.
+    ///
+    /// ```
+    /// let event = punctual::Event::LeasesRescued { count: 3 };
+    /// assert_eq!(event.to_json().to_string(), r#"{"count":3,"event":"leases.rescued"}"#);
+    /// ```
+    pub fn to_json(&self) -> Value {
+        let mut object = Map::new();
+        object.insert("event".to_owned(), Value::from(self.name()));
+        self.write(&mut object);
+        Value::Object(object)
+    }
+}
+
+/// A field of an event.
+pub(super) trait Written {
+    /// Its value.
+    fn value(&self) -> Value;
+
+    /// Puts it where it belongs.
+    fn write(&self, name: &'static str, object: &mut Map<String, Value>) {
+        object.insert(name.to_owned(), self.value());
+    }
+}
+
+macro_rules! written {
+    ($($type:ty),*) => {
+        $(impl Written for $type {
+            fn value(&self) -> Value {
+                // None of them can fail: they are text and numbers.
+                serde_json::to_value(self).unwrap_or_default()
+            }
+        })*
+    };
+}
+
+written!(
+    &'static str,
+    Arc<str>,
+    DeadReason,
+    ExecutionId,
+    JobName,
+    MessageId,
+    MisfirePolicy,
+    ProcessId,
+    Queue,
+    SkipReason,
+    String,
+    Timestamp,
+    Topic,
+    TransportName,
+    i64,
+    u8,
+    u32,
+    u64,
+    usize
+);
+
+impl<T: Written> Written for Option<T> {
+    fn value(&self) -> Value {
+        self.as_ref().map_or(Value::Null, Written::value)
+    }
+}
+
+impl Written for Duration {
+    fn value(&self) -> Value {
+        Value::from(u64::try_from(self.as_millis()).unwrap_or(u64::MAX))
+    }
+
+    fn write(&self, name: &'static str, object: &mut Map<String, Value>) {
+        object.insert(format!("{name}_ms"), self.value());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::{IdSource, Ids};
+
+    #[test]
+    fn every_field_has_its_name_and_lengths_are_milliseconds() {
+        let now = Timestamp::UNIX_EPOCH;
+        let id = Ids::seeded(1).next(now);
+        let event = Event::AttemptFailed {
+            message: MessageId::from_uuid(id),
+            execution: ExecutionId::from_uuid(id),
+            topic: Topic::new("mail").unwrap(),
+            job: None,
+            nominal: Some(now),
+            attempt: 2,
+            took: Duration::from_micros(7_250),
+            ending: "failed",
+            error: Some(Arc::from("no route")),
+            again_at: None,
+        };
+        let json = event.to_json();
+        let expected = serde_json::json!({
+            "event": "attempt.failed",
+            "message": id.to_string(),
+            "execution": id.to_string(),
+            "topic": "mail",
+            "job": null,
+            "nominal": "1970-01-01T00:00:00Z",
+            "attempt": 2,
+            "took_ms": 7,
+            "ending": "failed",
+            "error": "no route",
+            "again_at": null,
+        });
+        assert_eq!(json, expected);
+    }
+}

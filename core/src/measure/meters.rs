@@ -1,0 +1,201 @@
+//! What events add to which meter: one list for every exporter, so that all of them count the same under
+//! the same names. It knows no product.
+
+use crate::event::Event;
+use crate::measure::TopicNames;
+
+/// A number that an exporter keeps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Meter {
+    /// Its name, with dots.
+    pub name: &'static str,
+    /// Its name where dots are not allowed, with the unit last.
+    pub flat_name: &'static str,
+    /// Whether it counts or measures lengths of time.
+    pub kind: MeterKind,
+    /// What its readings are told apart by.
+    pub labels: &'static [&'static str],
+    /// What it says.
+    pub meaning: &'static str,
+}
+
+/// What a meter does with its readings.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MeterKind {
+    /// Adds them up.
+    Counter,
+    /// Keeps their distribution, in seconds.
+    Histogram,
+}
+
+/// One addition to a meter.
+#[derive(Clone, Copy, Debug)]
+pub struct Reading<'e> {
+    /// Where it belongs.
+    pub meter: &'static Meter,
+    /// How much.
+    pub amount: Amount,
+    /// The values of the meter's labels, in their order.
+    pub labels: &'e [(&'static str, &'e str)],
+}
+
+/// How much a reading is.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Amount {
+    /// So many more, for a counter.
+    Count(u64),
+    /// So many seconds, for a histogram.
+    Seconds(f64),
+}
+
+macro_rules! meters {
+    ($($(#[doc = $meaning:literal])+ $constant:ident, $name:literal, $flat:literal, $kind:ident [$($label:literal),*];)*) => {
+        $($(#[doc = $meaning])+
+        pub const $constant: Meter = Meter {
+            name: $name,
+            flat_name: $flat,
+            kind: MeterKind::$kind,
+            labels: &[$($label),*],
+            meaning: concat!($($meaning),+),
+        };)*
+
+        /// Every meter there is.
+        pub const METERS: &[Meter] = &[$($constant),*];
+    };
+}
+
+meters! {
+    /// How often each event happened.
+    EVENTS, "punctual.events", "punctual_events_total", Counter ["event"];
+    /// Attempts that ended, by how.
+    ATTEMPTS, "punctual.attempts", "punctual_attempts_total", Counter ["topic", "ending"];
+    /// How long attempts took.
+    DURATION, "punctual.attempt.duration", "punctual_attempt_duration_seconds", Histogram ["topic", "ending"];
+    /// How long after its due time an attempt began.
+    LATENESS, "punctual.attempt.lateness", "punctual_attempt_lateness_seconds", Histogram ["topic"];
+    /// Messages that were given up.
+    DEAD, "punctual.messages.dead", "punctual_messages_dead_total", Counter ["topic", "reason"];
+    /// Messages of lost processes that were freed.
+    RESCUED, "punctual.leases.rescued", "punctual_leases_rescued_total", Counter [];
+    /// Occurrences of jobs that were missed.
+    MISSED, "punctual.occurrences.missed", "punctual_occurrences_missed_total", Counter [];
+    /// Occurrences of jobs that were not run.
+    SKIPPED, "punctual.occurrences.skipped", "punctual_occurrences_skipped_total", Counter ["reason"];
+}
+
+/// Tells what an event adds to which meters.
+pub fn readings(event: &Event, topics: &TopicNames, tell: &mut dyn FnMut(Reading<'_>)) {
+    count(&EVENTS, 1, &[("event", event.name())], tell);
+    match event {
+        Event::AttemptStarted { topic, late, .. } => {
+            let labels = &[("topic", topics.name(topic))];
+            let amount = Amount::Seconds(late.as_secs_f64());
+            tell(Reading { meter: &LATENESS, amount, labels });
+        }
+        Event::MessageDead { topic, reason, .. } => {
+            let labels = &[("topic", topics.name(topic)), ("reason", reason.as_str())];
+            count(&DEAD, 1, labels, tell);
+        }
+        Event::LeasesRescued { count: freed } => count(&RESCUED, *freed, &[], tell),
+        Event::JobMisfired { missed, .. } => count(&MISSED, *missed, &[], tell),
+        Event::JobSkipped { count: left_out, reason, .. } => {
+            count(&SKIPPED, *left_out, &[("reason", reason.as_str())], tell);
+        }
+        _ => {}
+    }
+    if let Some((topic, ending, took)) = super::ending(event) {
+        let labels = &[("topic", topics.name(topic)), ("ending", ending)];
+        count(&ATTEMPTS, 1, labels, tell);
+        let amount = Amount::Seconds(took.as_secs_f64());
+        tell(Reading { meter: &DURATION, amount, labels });
+    }
+}
+
+fn count(
+    meter: &'static Meter,
+    amount: u64,
+    labels: &[(&'static str, &str)],
+    tell: &mut dyn FnMut(Reading<'_>),
+) {
+    tell(Reading { meter, amount: Amount::Count(amount), labels });
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::model::{ExecutionId, IdSource, Ids, MessageId, SkipReason, Topic};
+    use jiff::Timestamp;
+
+    fn lines(event: &Event) -> Vec<String> {
+        let (topics, mut lines) = (TopicNames::default(), Vec::new());
+        readings(event, &topics, &mut |reading| {
+            let names: Vec<&str> = reading.labels.iter().map(|(name, _)| *name).collect();
+            assert_eq!(names, reading.meter.labels);
+            let values: Vec<&str> = reading.labels.iter().map(|(_, value)| *value).collect();
+            lines.push(format!("{} {} {:?}", reading.meter.name, values.join(","), reading.amount));
+        });
+        lines
+    }
+
+    #[test]
+    fn every_event_counts_and_some_say_more() {
+        let skipped = Event::JobSkipped {
+            job: crate::model::JobName::new("night").unwrap(),
+            nominal: Timestamp::UNIX_EPOCH,
+            count: 4,
+            reason: SkipReason::Misfire,
+        };
+        assert_eq!(
+            lines(&skipped),
+            [
+                "punctual.events job.skipped Count(1)",
+                "punctual.occurrences.skipped misfire Count(4)"
+            ]
+        );
+        assert_eq!(
+            lines(&Event::ClockCorrected { ahead_ms: 2_000 }),
+            ["punctual.events clock.corrected Count(1)"]
+        );
+    }
+
+    // spec: C-5
+    #[test]
+    fn an_attempt_that_ended_is_counted_and_measured() {
+        let id = Ids::seeded(1).next(Timestamp::UNIX_EPOCH);
+        let event = Event::AttemptTimedOut {
+            message: MessageId::from_uuid(id),
+            execution: ExecutionId::from_uuid(id),
+            topic: Topic::new("mail").unwrap(),
+            job: None,
+            nominal: None,
+            attempt: 1,
+            took: Duration::from_millis(1_500),
+            again_at: None,
+        };
+        let expected = [
+            "punctual.events attempt.timed_out Count(1)",
+            "punctual.attempts mail,timed_out Count(1)",
+            "punctual.attempt.duration mail,timed_out Seconds(1.5)",
+        ];
+        assert_eq!(lines(&event), expected);
+    }
+
+    #[test]
+    fn the_guide_names_every_meter() {
+        let guide = include_str!("../../../docs/guide/telemetry.md");
+        for meter in METERS {
+            let labels: Vec<String> =
+                meter.labels.iter().map(|label| format!("`{label}`")).collect();
+            let row = format!(
+                "| `{}` | `{}` | {} | {} |",
+                meter.name,
+                meter.flat_name,
+                labels.join(", "),
+                meter.meaning.trim()
+            );
+            assert!(guide.contains(&row), "the guide on telemetry lacks the row\n{row}");
+        }
+    }
+}

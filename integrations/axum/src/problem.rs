@@ -1,0 +1,60 @@
+//! An error of Punctual as the answer to a request.
+
+use axum::Json;
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
+use punctual::{Error, ErrorKind};
+use serde_json::json;
+
+/// An error as a response: `?` makes one in a handler that returns `Result<_, Problem>`.
+///
+/// What the caller can mend is said in words: 400 for a value that cannot work, 404, 409. What they cannot
+/// is 501, 503 or 500 and the kind alone, because the words may name machines.
+#[derive(Debug)]
+pub struct Problem(pub Error);
+
+impl From<Error> for Problem {
+    fn from(error: Error) -> Self {
+        Self(error)
+    }
+}
+
+impl IntoResponse for Problem {
+    fn into_response(self) -> Response {
+        let kind = self.0.kind();
+        let status = match kind {
+            ErrorKind::Invalid => StatusCode::BAD_REQUEST,
+            ErrorKind::NotFound => StatusCode::NOT_FOUND,
+            ErrorKind::Conflict => StatusCode::CONFLICT,
+            ErrorKind::Unsupported => StatusCode::NOT_IMPLEMENTED,
+            ErrorKind::Unavailable => StatusCode::SERVICE_UNAVAILABLE,
+            _ => StatusCode::INTERNAL_SERVER_ERROR,
+        };
+        let message = status.is_client_error().then(|| self.0.to_string());
+        (status, Json(json!({ "error": kind.as_str(), "message": message }))).into_response()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::body::to_bytes;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn what_the_caller_cannot_mend_is_not_explained() {
+        for (error, code, body) in [
+            (Error::invalid("no"), 400, r#"{"error":"invalid","message":"no"}"#),
+            (Error::not_found("no"), 404, r#"{"error":"not found","message":"no"}"#),
+            (Error::conflict("no"), 409, r#"{"error":"conflict","message":"no"}"#),
+            (Error::unsupported("no"), 501, r#"{"error":"unsupported","message":null}"#),
+            (Error::unavailable("db 7"), 503, r#"{"error":"unavailable","message":null}"#),
+            (Error::internal("line 7"), 500, r#"{"error":"internal","message":null}"#),
+        ] {
+            let response = Problem(error).into_response();
+            assert_eq!(response.status().as_u16(), code);
+            let bytes = to_bytes(response.into_body(), 1_000).await.unwrap();
+            assert_eq!(&bytes[..], body.as_bytes());
+        }
+    }
+}

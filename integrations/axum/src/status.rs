@@ -1,0 +1,13 @@
+//! How every job is.
+
+use axum::Json;
+use axum::extract::State;
+use punctual::status::Status;
+
+use crate::routes::Shared;
+
+/// Every job that the process declares or the storage remembers; also while the storage is away, and then
+/// with the reason in `storage_error`.
+pub(crate) async fn status(State(shared): State<Shared>) -> Json<Status> {
+    Json(shared.punctual.admin().status().await)
+}

@@ -1,0 +1,63 @@
+//! Punctual's meters through the facade of the crate [metrics](https://docs.rs/metrics), for whichever
+//! recorder the application installs: Prometheus, `StatsD`, or one of its own.
+//!
+//! ```
+//! use punctual::Punctual;
+//!
+//! let punctual = Punctual::builder()
+//!     .on_event(punctual_metrics::exporter())
+//!     .handler("mail", async |to: String| println!("to {to}"))
+//!     .build();
+//! assert!(punctual.is_ok());
+//! ```
+//!
+//! | name | labels | says |
+//! |---|---|---|
+//! | `punctual_events_total` | `event` | how often each event happened |
+//! | `punctual_attempts_total` | `topic`, `ending` | attempts that ended, by how |
+//! | `punctual_attempt_duration_seconds` | `topic`, `ending` | how long attempts took |
+//! | `punctual_attempt_lateness_seconds` | `topic` | how long after its due time an attempt began |
+//! | `punctual_messages_dead_total` | `topic`, `reason` | messages that were given up |
+//! | `punctual_leases_rescued_total` | | messages of lost processes that were freed |
+//! | `punctual_occurrences_missed_total` | | occurrences of jobs that were missed |
+//! | `punctual_occurrences_skipped_total` | `reason` | occurrences of jobs that were not run |
+//!
+//! The list is [`METERS`] of the library. Only the first 200 topics are told apart; the rest are
+//! `~other`, so that the memory of a recorder does not grow with what is published.
+
+use metrics::{Label, Unit, counter, describe_counter, describe_histogram, histogram};
+use punctual::Event;
+use punctual::measure::{Amount, METERS, MeterKind, Reading, TopicNames, readings};
+
+/// A hook for [`Builder::on_event`](punctual::Builder::on_event) that exports every meter.
+///
+/// The recorder is looked up for each reading, so it may be installed later; what happened before is then
+/// not counted. The meters are described to the recorder that is there now.
+pub fn exporter() -> impl Fn(&Event) + Send + Sync + 'static {
+    describe();
+    let topics = TopicNames::default();
+    move |event| readings(event, &topics, &mut export)
+}
+
+/// Tells the recorder what each meter says. For a recorder that was installed after [`exporter`].
+pub fn describe() {
+    for meter in METERS {
+        match meter.kind {
+            MeterKind::Counter => {
+                describe_counter!(meter.flat_name, Unit::Count, meter.meaning.trim());
+            }
+            MeterKind::Histogram => {
+                describe_histogram!(meter.flat_name, Unit::Seconds, meter.meaning.trim());
+            }
+        }
+    }
+}
+
+fn export(reading: Reading<'_>) {
+    let label = |(name, value): &(&'static str, &str)| Label::new(*name, (*value).to_owned());
+    let labels: Vec<Label> = reading.labels.iter().map(label).collect();
+    match reading.amount {
+        Amount::Count(count) => counter!(reading.meter.flat_name, labels).increment(count),
+        Amount::Seconds(seconds) => histogram!(reading.meter.flat_name, labels).record(seconds),
+    }
+}
