@@ -27,14 +27,12 @@ examples! {
 
 fn main() -> Result<(), Box<dyn Error>> {
     let asked = std::env::args().nth(1).unwrap_or_default();
-    match EXAMPLES.iter().find(|(name, _)| *name == asked) {
-        Some((_, program)) => Ok(program()?),
-        None => {
-            println!("Say which one:");
-            for (name, _) in EXAMPLES {
-                println!("  {name}");
-            }
-            Err(format!("there is no example {asked:?}").into())
-        }
+    if let Some((_, program)) = EXAMPLES.iter().find(|(name, _)| *name == asked) {
+        return Ok(program()?);
     }
+    println!("Say which one:");
+    for (name, _) in EXAMPLES {
+        println!("  {name}");
+    }
+    Err(format!("there is no example {asked:?}").into())
 }

@@ -12,7 +12,7 @@ fn tell(what: &str, published: Published) {
 
 #[tokio::main(flavor = "current_thread")]
 pub(crate) async fn main() -> punctual::Result<()> {
-    let rehearsal = Rehearsal::start(|builder| builder.handler("sync", async |_: ()| {})).await?;
+    let rehearsal = Rehearsal::start(|builder| builder.handler("sync", async |(): ()| {})).await?;
     let publisher = rehearsal.publisher();
     let (minute, hour) = (Duration::from_secs(60), Duration::from_secs(3_600));
     let sync = || publisher.publish("sync", &()).unique("customer 12");
