@@ -1,7 +1,7 @@
 //! Who may know whom: read from the manifests and from the code.
 //!
 //! A storage or a transport knows the core and nothing else of ours, but for the rows the SQL storages
-//! share; the core knows none of them; only `connect/`, which opens them by address, and
+//! share; an integration knows the core alone; the core knows none of them; only `connect/`, which opens them by address, and
 //! `server/src/backends.rs` name concrete ones. Back-ends are recognised by their folder, so a new one is
 //! under the rule from its first commit.
 
@@ -19,6 +19,8 @@ const PARTS: [&str; 2] = ["punctual-macros", "punctual-schedule"];
 const BACK_ENDS: &str = "server/src/backends.rs";
 /// The crate that opens storages by address.
 const CONNECT: &str = "connect/";
+/// What stands beside things that applications already use.
+const INTEGRATIONS: &str = "integrations/";
 /// Folders outside the product: they show and measure concrete back-ends.
 const OUTSIDE: [&str; 4] = ["bench/", "chaos/", "examples/", "xtask/"];
 
@@ -77,6 +79,9 @@ fn refusal(source: &Source, section: &str, package: &str, back_ends: &[String]) 
     let is_part = PARTS.iter().any(|part| folder == part.replace("punctual-", "") + "/");
     if is_part && !for_tests && package != "punctual-schedule" {
         return Some(format!("a part of the core does not know `{package}`"));
+    }
+    if folder.starts_with(INTEGRATIONS) && !for_tests {
+        return Some(format!("an integration depends on the core only, not on `{package}`"));
     }
     let may_name = [CONNECT, "server/"].contains(&folder) || OUTSIDE.contains(&folder);
     if !may_name && !for_tests && back_ends.iter().any(|name| name == package) {
@@ -160,6 +165,14 @@ mod tests {
         assert_eq!(count(&[("schedule/Cargo.toml", both)]), 1);
         let schedule = "[dependencies]\npunctual-schedule.workspace = true\n";
         assert_eq!(count(&[("macros/Cargo.toml", schedule)]), 0);
+    }
+
+    #[test]
+    fn an_integration_knows_the_core_alone() {
+        let text = "[dependencies]\npunctual.workspace = true\n";
+        assert_eq!(count(&[("integrations/axum/Cargo.toml", text)]), 0);
+        let other = "[dependencies]\npunctual-tower.workspace = true\n";
+        assert_eq!(count(&[("integrations/axum/Cargo.toml", other)]), 1);
     }
 
     #[test]

@@ -32,7 +32,8 @@ const REFUSED: [(&str, &str); 22] = [
     ("Strategy", "a policy by its name: Retry, Misfire, Overlap"),
 ];
 const KINDS: [&str; 5] = ["struct", "enum", "trait", "type", "union"];
-const CHECKED: [&str; 5] = ["core/src/", "schedule/src/", "cli/src/", "server/src/", "macros/src/"];
+const CHECKED: [&str; 6] =
+    ["core/src/", "schedule/src/", "cli/src/", "server/src/", "macros/src/", "integrations/"];
 
 pub(super) fn check(source: &Source) -> Vec<Finding> {
     if !source.is_rust() || !CHECKED.iter().any(|folder| source.path.starts_with(folder)) {

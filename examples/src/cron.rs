@@ -22,3 +22,6 @@ async fn main() -> punctual::Result<()> {
     punctual.shutdown().await;
     Ok(())
 }
+
+// Output:
+// hello, Ada

@@ -1,0 +1,26 @@
+//! A job declared where its handler is, checked while it is compiled, and found by the builder.
+
+use std::time::Duration;
+
+use punctual::testing::Rehearsal;
+use punctual::{Occurrence, State, job};
+
+#[derive(Clone)]
+struct Office(&'static str);
+
+#[job(name = "opening", cron = "0 9 * * MON-FRI", zone = "Europe/Warsaw", retry = "1m, 5m")]
+async fn open(occurrence: Occurrence, State(Office(name)): State<Office>) {
+    println!("{} opens at {}", name, occurrence.nominal);
+}
+
+#[tokio::main(flavor = "current_thread")]
+pub(crate) async fn main() -> punctual::Result<()> {
+    let rehearsal =
+        Rehearsal::start(|builder| builder.state(Office("the office")).discover()).await?;
+    rehearsal.advance(Duration::from_secs(26 * 3_600)).await;
+    Ok(())
+}
+
+// Output:
+// the office opens at 2026-03-02T08:00:00Z
+// the office opens at 2026-03-03T08:00:00Z

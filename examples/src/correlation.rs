@@ -1,0 +1,27 @@
+//! The story a message belongs to goes on in what its handler publishes.
+
+use punctual::testing::Rehearsal;
+use punctual::{Context, Publisher};
+
+async fn order(id: u32, context: Context, publisher: Publisher) -> punctual::Result<()> {
+    println!("order {id} belongs to {}", context.correlation());
+    publisher.publish("mail", &id).await?;
+    Ok(())
+}
+
+async fn mail(id: u32, context: Context) {
+    println!("mail for {id} belongs to {}", context.correlation());
+}
+
+#[tokio::main(flavor = "current_thread")]
+pub(crate) async fn main() -> punctual::Result<()> {
+    let rehearsal =
+        Rehearsal::start(|builder| builder.handler("order", order).handler("mail", mail)).await?;
+    rehearsal.publisher().publish("order", &7).correlation("basket 12").await?;
+    rehearsal.run_due().await;
+    Ok(())
+}
+
+// Output:
+// order 7 belongs to basket 12
+// mail for 7 belongs to basket 12

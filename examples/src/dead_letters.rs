@@ -1,0 +1,48 @@
+//! What was given up is kept for people, who send it again when the cause is mended.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use punctual::Retry;
+use punctual::inspect::{MessageFilter, Page};
+use punctual::model::{State, Terms, Topic};
+use punctual::testing::Rehearsal;
+
+static BANK_IS_OPEN: AtomicBool = AtomicBool::new(false);
+
+async fn charge(order: u32) -> Result<(), &'static str> {
+    if !BANK_IS_OPEN.load(Ordering::Relaxed) {
+        return Err("the bank is closed");
+    }
+    println!("order {order} is paid");
+    Ok(())
+}
+
+#[tokio::main(flavor = "current_thread")]
+pub(crate) async fn main() -> punctual::Result<()> {
+    let once = Terms { retry: Retry::none(), ..Terms::default() };
+    let rehearsal = Rehearsal::start(|builder| builder.handler_with("charge", once, charge)).await?;
+    for order in 1..=3 {
+        rehearsal.publisher().publish("charge", &order).await?;
+    }
+    rehearsal.run_due().await;
+    let admin = rehearsal.admin();
+    for letter in admin.dead_letters(Page::first(2)).await?.rows {
+        println!("dead after {}: {}", letter.attempt, letter.error.as_deref().unwrap_or("-"));
+    }
+    BANK_IS_OPEN.store(true, Ordering::Relaxed);
+    let topic = Some(Topic::new("charge")?);
+    let filter = MessageFilter { states: vec![State::Dead], topic, ..MessageFilter::default() };
+    println!("{} to send again", admin.count(&filter).await?.count);
+    println!("{} sent", admin.redrive_all(filter, 100).await?.applied);
+    rehearsal.run_due().await;
+    Ok(())
+}
+
+// Output:
+// dead after 1: the bank is closed
+// dead after 1: the bank is closed
+// 3 to send again
+// 3 sent
+// order 1 is paid
+// order 2 is paid
+// order 3 is paid

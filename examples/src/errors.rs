@@ -1,0 +1,53 @@
+//! Errors that say what should happen, rules by the type of an error, and hooks.
+
+use std::io;
+use std::time::Duration;
+
+use punctual::testing::Rehearsal;
+use punctual::{Context, HandlerError, Outcome};
+
+async fn pay(card: String, context: Context) -> Result<(), HandlerError> {
+    match (card.as_str(), context.attempt()) {
+        ("stolen", _) => Err(HandlerError::new("the card is stolen").permanent()),
+        ("new", 1) => {
+            Err(HandlerError::new("not active yet").retry_after(Duration::from_secs(3_600)))
+        }
+        ("lost", _) => Err(io::Error::from(io::ErrorKind::NotFound).into()),
+        _ => Ok(()),
+    }
+}
+
+#[tokio::main(flavor = "current_thread")]
+pub(crate) async fn main() -> punctual::Result<()> {
+    let rehearsal = Rehearsal::start(|builder| {
+        builder
+            .handler("pay", pay)
+            .on_error(|error: &io::Error| {
+                let gone = error.kind() == io::ErrorKind::NotFound;
+                gone.then(|| Outcome::Discard("nobody finds it".to_owned()))
+            })
+            .on_failure(|failure| match failure.again_at {
+                Some(at) => println!("failed, again at {at}"),
+                None => println!("failed for good"),
+            })
+            .on_exhausted(|end| println!("given up: {}", end.error.unwrap_or("-")))
+    })
+    .await?;
+    for card in ["good", "stolen", "lost", "new"] {
+        println!("{card}:");
+        rehearsal.publisher().publish("pay", card).await?;
+        rehearsal.advance(Duration::from_secs(3_600)).await;
+    }
+    Ok(())
+}
+
+// Output:
+// good:
+// stolen:
+// failed for good
+// given up: the card is stolen
+// lost:
+// failed for good
+// given up: nobody finds it
+// new:
+// failed, again at 2026-03-02T11:00:00Z

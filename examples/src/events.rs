@@ -1,0 +1,47 @@
+//! What happens: counted always, heard by hooks without a gap, and streamed to who listens.
+
+use std::time::Duration;
+
+use punctual::testing::Rehearsal;
+use punctual::{Context, Event};
+
+async fn mail(_: String, context: Context) -> Result<(), &'static str> {
+    if context.attempt() == 1 { Err("no route") } else { Ok(()) }
+}
+
+#[tokio::main(flavor = "current_thread")]
+pub(crate) async fn main() -> punctual::Result<()> {
+    let rehearsal = Rehearsal::start(|builder| {
+        let hook = |event: &Event| {
+            if let Event::AttemptFailed { attempt, error: Some(error), .. } = event {
+                println!("at once: attempt {attempt}, {error}");
+            }
+        };
+        builder.on_event(hook).handler("mail", mail)
+    })
+    .await?;
+    let mut stream = rehearsal.events().listen();
+    rehearsal.publisher().publish("mail", "ada").await?;
+    rehearsal.advance(Duration::from_secs(60)).await;
+    while let Ok(event) = stream.try_recv() {
+        println!("streamed: {}", event.name());
+    }
+    for (name, count) in rehearsal.events().counts().filter(|(name, _)| name.starts_with("attempt")) {
+        println!("counted: {name} {count}");
+    }
+    Ok(())
+}
+
+// Output:
+// at once: attempt 1, no route
+// streamed: message.enqueued
+// streamed: attempt.started
+// streamed: attempt.failed
+// streamed: attempt.started
+// streamed: attempt.succeeded
+// counted: attempt.started 2
+// counted: attempt.succeeded 1
+// counted: attempt.failed 1
+// counted: attempt.timed_out 0
+// counted: attempt.yielded 0
+// counted: attempt.progressed 0

@@ -1,0 +1,41 @@
+//! Something around every publish and every attempt.
+
+use async_trait::async_trait;
+use punctual::testing::Rehearsal;
+use punctual::{
+    Context, HandlerResult, Message, Middleware, NextHandle, NextPublish, Result,
+};
+
+/// Stamps what is sent, and tells of what is handled.
+struct Post;
+
+#[async_trait]
+impl Middleware for Post {
+    async fn around_publish(&self, mut message: Message, next: NextPublish<'_>) -> Result<()> {
+        message.headers.insert("stamp", "7:00")?;
+        next.run(message).await
+    }
+
+    async fn around_handle(&self, context: Context, next: NextHandle<'_>) -> HandlerResult {
+        println!("stamped {}", context.headers().get("stamp").unwrap_or("never"));
+        let result = next.run(context).await;
+        println!("it is {result:?}");
+        result
+    }
+}
+
+#[tokio::main(flavor = "current_thread")]
+pub(crate) async fn main() -> Result<()> {
+    let rehearsal = Rehearsal::start(|builder| {
+        builder.middleware(Post).handler("mail", async |to: String| println!("to {to}"))
+    })
+    .await?;
+    rehearsal.publisher().publish("mail", "ada").await?;
+    rehearsal.run_due().await;
+    Ok(())
+}
+
+// Output:
+// stamped 7:00
+// to ada
+// it is Ok(Done)

@@ -1,0 +1,37 @@
+//! A handler says how far it is, and writes lines that stay with the execution.
+
+use punctual::testing::Rehearsal;
+use punctual::{Context, Event};
+
+async fn pack(boxes: u8, context: Context) {
+    for number in 1..=boxes {
+        context.progress((100 / boxes * number, format!("box {number}")));
+    }
+    context.log(format!("{boxes} boxes are on the cart"));
+}
+
+#[tokio::main(flavor = "current_thread")]
+pub(crate) async fn main() -> punctual::Result<()> {
+    let rehearsal = Rehearsal::start(|builder| {
+        let told = |event: &Event| {
+            if let Event::AttemptProgressed { percent, note, .. } = event {
+                println!("{} %, {note}", percent.unwrap_or(0));
+            }
+        };
+        builder.on_event(told).handler("pack", pack)
+    })
+    .await?;
+    rehearsal.publisher().publish("pack", &4).await?;
+    rehearsal.run_due().await;
+    for execution in rehearsal.executions("pack") {
+        println!("kept: {}", execution.log.as_deref().unwrap_or("nothing"));
+    }
+    Ok(())
+}
+
+// Output:
+// 25 %, box 1
+// 50 %, box 2
+// 75 %, box 3
+// 100 %, box 4
+// kept: 4 boxes are on the cart

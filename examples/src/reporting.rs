@@ -1,0 +1,35 @@
+//! A handler that must report: a silent success is not believed.
+
+use punctual::model::Terms;
+use punctual::testing::Rehearsal;
+use punctual::{Context, Retry, must_report};
+
+async fn import(file: String, context: Context) {
+    match file.as_str() {
+        "sales.csv" => context.report_success("812 lines"),
+        "empty.csv" => context.report_failure("no lines"),
+        _ => {}
+    }
+}
+
+#[tokio::main(flavor = "current_thread")]
+pub(crate) async fn main() -> punctual::Result<()> {
+    let once = Terms { retry: Retry::none(), ..Terms::default() };
+    let rehearsal = Rehearsal::start(|builder| {
+        builder.handler_with("import", once, must_report(import))
+    })
+    .await?;
+    for file in ["sales.csv", "empty.csv", "silent.csv"] {
+        rehearsal.publisher().publish("import", file).await?;
+        rehearsal.run_due().await;
+    }
+    for execution in rehearsal.executions("import") {
+        println!("{}: {}", execution.ending.as_str(), execution.note.as_deref().unwrap_or("-"));
+    }
+    Ok(())
+}
+
+// Output:
+// succeeded: 812 lines
+// failed: no lines
+// failed: the handler must report and returned without report_success() or report_failure(); progress alone is no report

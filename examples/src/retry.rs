@@ -1,0 +1,37 @@
+//! A failed attempt is tried again by its terms, and in the end kept as a dead letter.
+
+use std::time::Duration;
+
+use punctual::model::Terms;
+use punctual::testing::Rehearsal;
+use punctual::{Context, Retry};
+
+async fn charge(order: u32, context: Context) -> Result<(), String> {
+    println!("{}: order {order}, attempt {}", context.started_at(), context.attempt());
+    if order == 7 && context.attempt() == 3 { Ok(()) } else { Err("the bank is closed".to_owned()) }
+}
+
+#[tokio::main(flavor = "current_thread")]
+pub(crate) async fn main() -> punctual::Result<()> {
+    let waits = [10, 60].map(Duration::from_secs);
+    let terms = Terms { retry: Retry::intervals(waits), ..Terms::default() };
+    let rehearsal =
+        Rehearsal::start(|builder| builder.handler_with("charge", terms, charge)).await?;
+    rehearsal.publisher().publish("charge", &7).await?;
+    rehearsal.advance(Duration::from_secs(70)).await;
+    rehearsal.publisher().publish("charge", &8).await?;
+    rehearsal.advance(Duration::from_secs(70)).await;
+    for dead in rehearsal.dead("charge") {
+        println!("given up: {}", dead.error.as_deref().unwrap_or_default());
+    }
+    Ok(())
+}
+
+// Output:
+// 2026-03-02T07:00:00Z: order 7, attempt 1
+// 2026-03-02T07:00:10Z: order 7, attempt 2
+// 2026-03-02T07:01:10Z: order 7, attempt 3
+// 2026-03-02T07:01:10Z: order 8, attempt 1
+// 2026-03-02T07:01:20Z: order 8, attempt 2
+// 2026-03-02T07:02:20Z: order 8, attempt 3
+// given up: the bank is closed

@@ -1,0 +1,37 @@
+//! What handlers share, by its type. One that nobody gave is missed by `build()`, not by the first message.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use punctual::testing::Rehearsal;
+use punctual::{Punctual, State};
+
+#[derive(Clone, Default)]
+struct Stock(Arc<AtomicU64>);
+
+async fn deliver(boxes: u64, State(stock): State<Stock>) {
+    println!("{} in stock", stock.0.fetch_add(boxes, Ordering::Relaxed) + boxes);
+}
+
+#[tokio::main(flavor = "current_thread")]
+pub(crate) async fn main() -> punctual::Result<()> {
+    let stock = Stock::default();
+    let rehearsal =
+        Rehearsal::start(|builder| builder.state(stock.clone()).handler("deliver", deliver));
+    let rehearsal = rehearsal.await?;
+    for boxes in [3, 4] {
+        rehearsal.publisher().publish("deliver", &boxes).await?;
+    }
+    rehearsal.run_due().await;
+    println!("{} outside as well", stock.0.load(Ordering::Relaxed));
+
+    let forgotten = Punctual::builder().handler("deliver", deliver).build();
+    println!("built without it: {}", forgotten.is_ok());
+    Ok(())
+}
+
+// Output:
+// 3 in stock
+// 7 in stock
+// 7 outside as well
+// built without it: false
