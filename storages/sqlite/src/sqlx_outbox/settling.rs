@@ -23,8 +23,7 @@ pub(super) async fn settle(
     settlement: &Settlement,
     now: Timestamp,
 ) -> Tried<Settled> {
-    let (lease, at) = (settlement.lease, now);
-    let now = micros(now);
+    let (lease, ended_at) = (settlement.lease, micros(now));
     let current = sqlx::query(CURRENT).bind(blob(lease.message)).bind(token(lease));
     let Some(current) = driver.row(current).await? else { return Ok(Settled::Lost) };
     let queue = Queue::from(current.try_get::<String, _>(0).map_err(fault)?);
@@ -33,14 +32,15 @@ pub(super) async fn settle(
         Verdict::Done | Verdict::Cancelled => {
             let state =
                 if settlement.verdict == Verdict::Done { State::Done } else { State::Cancelled };
-            if finish(driver, lease, (state, now), execution).await? {
+            if finish(driver, lease, (state, ended_at), execution).await? {
                 execution = None;
             }
             state
         }
         Verdict::Dead { reason, error } => {
             let error = error.as_deref().map(|error| without_nul(error).into_owned());
-            let bury = sqlx::query(BURY).bind(blob(lease.message)).bind(now).bind(reason.code());
+            let bury =
+                sqlx::query(BURY).bind(blob(lease.message)).bind(ended_at).bind(reason.code());
             driver.execute(bury.bind(error)).await?;
             State::Dead
         }
@@ -66,7 +66,7 @@ pub(super) async fn settle(
     if !settlement.then.is_empty() {
         let then = settlement.then.iter().cloned();
         let then: Vec<Entry> = then.map(|message| Entry { message, replace: false }).collect();
-        enqueue(driver, &then, at).await?;
+        enqueue(driver, &then, now).await?;
     }
     Ok(Settled::Applied)
 }
