@@ -7,6 +7,7 @@ use punctual::jiff::Timestamp;
 use punctual::model::LeaseRef;
 use punctual::storage::{Claim, Claimed, Extended, Reclaim};
 use punctual_rows::instant::{micros, micros_up};
+use punctual_rows::message::Names;
 use tokio_postgres::Row;
 use tokio_postgres::types::Type;
 use uuid::Uuid;
@@ -16,7 +17,7 @@ use crate::failure::Failure;
 use crate::inner::{Inner, attempt};
 use crate::marks::Start;
 use crate::session::Session;
-use crate::value::Micros;
+use crate::value::{Micros, Param};
 
 /// The most messages of one claim; more is asked for again.
 const CLAIM_MAX: usize = 10_000;
@@ -60,23 +61,19 @@ impl Inner {
         let began = self.clock.now();
         let limit = i64::try_from(claim.limit.min(CLAIM_MAX)).unwrap_or(i64::MAX);
         let (owner, until) = (claim.owner.as_uuid(), micros_up(claim.until));
-        let rows = held
-            .query(
-                &self.sql.claim,
-                &[
-                    (&claim.queue.as_str(), Type::TEXT),
-                    (&Micros(micros(now)), Type::TIMESTAMPTZ),
-                    (&limit, Type::INT8),
-                    (&owner, Type::UUID),
-                    (&start.priorities, Type::INT2_ARRAY),
-                    (&start.due, Type::TIMESTAMPTZ_ARRAY),
-                    (&start.ids, Type::UUID_ARRAY),
-                    (&Micros(until), Type::TIMESTAMPTZ),
-                ],
-            )
-            .await?;
-        let read = |row: &Row| claimed(row, Some(&claim.queue), owner, until);
-        let found = in_order(&rows, read)?;
+        let params: [Param<'_>; 8] = [
+            (&claim.queue.as_str(), Type::TEXT),
+            (&Micros(micros(now)), Type::TIMESTAMPTZ),
+            (&limit, Type::INT8),
+            (&owner, Type::UUID),
+            (&start.priorities, Type::INT2_ARRAY),
+            (&start.due, Type::TIMESTAMPTZ_ARRAY),
+            (&start.ids, Type::UUID_ARRAY),
+            (&Micros(until), Type::TIMESTAMPTZ),
+        ];
+        let mut names = Names::default();
+        let read = |row: &Row| claimed(row, Some(&claim.queue), &mut names, (owner, until));
+        let found = in_order(&held.query(&self.sql.claim, &params).await?, read)?;
         let places = found.iter().map(|one| (micros_up(one.due_at), &*one.message));
         self.marks.claimed(&claim.queue, start, places, (began, self.clock.now()));
         Ok(found)
@@ -89,18 +86,15 @@ impl Inner {
         let limit = i64::try_from(reclaim.limit.min(CLAIM_MAX)).unwrap_or(i64::MAX);
         let (owner, until) = (reclaim.owner.as_uuid(), micros_up(reclaim.until));
         attempt!(self, |held| async {
-            let rows = held
-                .query(
-                    &self.sql.reclaim,
-                    &[
-                        (&Micros(micros_up(now)), Type::TIMESTAMPTZ),
-                        (&limit, Type::INT8),
-                        (&owner, Type::UUID),
-                        (&Micros(until), Type::TIMESTAMPTZ),
-                    ],
-                )
-                .await?;
-            in_order(&rows, |row| claimed(row, None, owner, until))
+            let params: [Param<'_>; 4] = [
+                (&Micros(micros_up(now)), Type::TIMESTAMPTZ),
+                (&limit, Type::INT8),
+                (&owner, Type::UUID),
+                (&Micros(until), Type::TIMESTAMPTZ),
+            ];
+            let mut names = Names::default();
+            let read = |row: &Row| claimed(row, None, &mut names, (owner, until));
+            in_order(&held.query(&self.sql.reclaim, &params).await?, read)
         })
     }
 
@@ -117,7 +111,7 @@ impl Inner {
         ids.sort_unstable();
         tokens.sort_unstable();
         let held: std::collections::HashMap<(Uuid, i64), bool> = attempt!(self, |held| async {
-            let params: [crate::value::Param<'_>; 3] = [
+            let params: [Param<'_>; 3] = [
                 (&ids, Type::UUID_ARRAY),
                 (&tokens, Type::INT8_ARRAY),
                 (&Micros(micros_up(until)), Type::TIMESTAMPTZ),
@@ -144,7 +138,7 @@ pub(crate) fn token(token: u64) -> i64 {
 /// Tokens are given out in the order of the claim; a statement answers in any.
 fn in_order(
     rows: &[Row],
-    read: impl Fn(&Row) -> Result<Claimed, Failure>,
+    read: impl FnMut(&Row) -> Result<Claimed, Failure>,
 ) -> Result<Vec<Claimed>, Failure> {
     let mut found: Vec<Claimed> = rows.iter().map(read).collect::<Result<_, _>>()?;
     found.sort_unstable_by_key(|one| one.lease.token);
