@@ -68,7 +68,7 @@ fn claim(connection: &mut Connection) -> Result<Vec<Vec<u8>>> {
         let mut claim = transaction.prepare_cached(
             "UPDATE punctual_message SET state = 1, attempt = attempt + 1, owner = ?1, token = 1, \
              lease_until = 1 WHERE id IN (SELECT id FROM punctual_message WHERE state = 0 \
-             AND queue = 'default' AND priority = 5 AND due_at <= 0 ORDER BY due_at, id LIMIT ?2) \
+             AND queue = 'default' AND priority = 5 AND lane IS NULL AND lane_max IS NULL AND due_at <= 0 ORDER BY due_at, id LIMIT ?2) \
              RETURNING id, topic, priority, due_at, key, body, extra, attempt",
         )?;
         let mut rows = claim.query(params![[0_u8; 16], i64::try_from(BATCH)?])?;

@@ -13,10 +13,7 @@ use crate::transaction::guard;
 
 /// Every statement there is, prepared once.
 const STATEMENTS_MAX: usize = 128;
-/// Bytes of a page. Rows of the history are long; in twice the usual length, pages that are full are parted
-/// half as often, and half as many are written.
-const PAGE_LENGTH: u32 = 8_192;
-/// Pages after which the writer copies its journal back into the file: 32 MiB.
+/// Pages after which the writer copies its journal back into the file: 16 MiB.
 const CHECKPOINT_PAGES: u32 = 4_000;
 /// To how many bytes the journal is cut when it starts again.
 const JOURNAL_LENGTH_MAX: u32 = 64 << 20;
@@ -31,8 +28,6 @@ pub(crate) fn open_writer(settings: &Settings) -> Tried<Connection> {
     let mut connection = Connection::open_with_flags(&settings.path, flags)?;
     // We wait ourselves; see `patience.rs`.
     connection.busy_timeout(Duration::ZERO)?;
-    // Of a file that is there already it changes nothing.
-    connection.pragma_update(None, "page_size", PAGE_LENGTH)?;
     patiently(settings.patience, || use_wal(&connection, settings))?;
     if connection.is_readonly(MAIN_DB)? {
         return Err(read_only(settings));

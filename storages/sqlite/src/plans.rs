@@ -117,6 +117,48 @@ fn steps(connection: &Connection) -> (i32, i32) {
     (search, look.get_status(StatementStatus::VmStep))
 }
 
+/// A lane that is full, with so many that wait in it, and one behind it that is not.
+const CROWD: &str = "WITH RECURSIVE number (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM number WHERE n < ?1)
+    INSERT INTO punctual_message (id, queue, topic, priority, due_at, planned_at, created_at, source, exclusive,
+      lane, lane_max, state, body)
+    SELECT randomblob(16), 'default', 'mail', 1, 1, 0, 0, 0, 0, 'mail', 2, n <= 2, x'00' FROM number
+    UNION ALL SELECT randomblob(16), 'default', 'mail', 1, 2, 0, 0, 0, 0, 'post', 1, 0, x'00'";
+
+/// Steps of SQLite's machine for all that a claim asks about the lanes of a priority.
+fn steps_through_lanes(connection: &Connection) -> i32 {
+    let mut steps = 0;
+    let mut asked = |sql: &str, values: &[&dyn rusqlite::ToSql]| {
+        let mut statement = connection.prepare(sql).unwrap();
+        let mut rows = statement.query(values).unwrap();
+        let found = rows.next().unwrap().map(|row| row.get::<_, rusqlite::types::Value>(0));
+        let found = found.transpose().unwrap();
+        drop(rows);
+        steps += statement.get_status(StatementStatus::VmStep);
+        found
+    };
+    for (last, next) in [("", Some("mail")), ("mail", Some("post")), ("post", None)] {
+        let found = asked(searched::NEXT_LANE, &[&"default", &1, &last, &3]);
+        assert_eq!(found, next.map(|next| next.to_owned().into()));
+    }
+    assert_eq!(asked(searched::RUNNING, &[&"mail"]), Some(2.into()), "it is full");
+    assert_eq!(asked(searched::NEXT_QUEUE, &[&"mail", &""]), Some("default".to_owned().into()));
+    let sql = searched::pending_of_lane(NOT_WAITING);
+    let wanted: [&dyn rusqlite::ToSql; 6] = [&"default", &1, &"post", &1, &100, &9];
+    assert_eq!(asked(&sql, &wanted), Some(2.into()));
+    steps
+}
+
+#[test]
+fn a_crowd_that_is_over_its_limit_costs_a_claim_nothing() {
+    let crowded = |count: u32| {
+        let folder = tempfile::tempdir().unwrap();
+        let connection = filled(&folder, 10);
+        connection.execute(CROWD, [count]).unwrap();
+        steps_through_lanes(&connection)
+    };
+    assert_eq!(crowded(5), crowded(50_000));
+}
+
 #[test]
 fn two_hundred_thousand_messages_of_the_future_cost_a_claim_and_a_look_nothing() {
     let (few, many) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());

@@ -25,6 +25,13 @@ pub(super) fn is_alive(pid: u32) -> bool {
     command_line(pid).is_some_and(|line| !line.trim().is_empty())
 }
 
+/// The processes a process has started itself.
+pub(super) fn children(pid: u32) -> Vec<u32> {
+    let tasks = format!("/proc/{pid}/task/{pid}/children");
+    let list = std::fs::read_to_string(tasks).unwrap_or_default();
+    list.split_whitespace().filter_map(|child| child.parse().ok()).collect()
+}
+
 /// Sends a signal, named without `SIG`. A negative id means the whole group.
 pub(super) fn signal(name: &str, pid: i64) -> Result<()> {
     let status = Command::new("sh")

@@ -92,9 +92,15 @@ impl Running {
         // The leash takes note of the death, as a parent has to, and ends too. It must not be let go
         // of before: waiting for a child closes its input.
         let held = leash.stdin.take();
+        let children = process::children(pid);
         process::signal("KILL", i64::from(pid))?;
         leash.wait().context("wait for the leash")?;
         drop(held);
+        // They notice the death of their parent a moment later, and until then keep its data busy.
+        let are_gone = || children.iter().all(|child| !process::is_alive(*child));
+        if !process::eventually(STOPPED_WITHIN, are_gone) {
+            bail!("processes of the killed server are still there: {children:?}");
+        }
         Ok(())
     }
 

@@ -17,9 +17,10 @@ use punctual::jiff::Timestamp;
 /// How many of a lane run.
 pub(crate) const RUNNING: &str = "SELECT count(*) FROM punctual_message INDEXED BY punctual_message_lane \
      WHERE lane = ?1 AND state = 1";
-/// The next lane of a queue and a priority in which anything is pending, and how many it allows.
+/// The next lane of a queue and a priority in which anything is pending, and how many it allows. From the
+/// next number on, because SQLite would walk through all that are equal to what it has to be greater than.
 pub(crate) const NEXT_LANE: &str = "SELECT lane, lane_max FROM punctual_message INDEXED BY punctual_message_pending \
-     WHERE state = 0 AND queue = ?1 AND priority = ?2 AND (lane, lane_max) > (?3, ?4) \
+     WHERE state = 0 AND queue = ?1 AND priority = ?2 AND (lane, lane_max) >= (?3, ?4) \
      ORDER BY lane, lane_max LIMIT 1";
 /// The next queue in which messages of a lane are pending, and when the first of them is due.
 pub(crate) const NEXT_QUEUE: &str = "SELECT queue, due_at FROM punctual_message INDEXED BY punctual_message_lane \
@@ -74,9 +75,10 @@ pub(crate) fn next_lane(
     last: &Lane,
 ) -> Tried<Option<Lane>> {
     let mut statement = connection.prepare_cached(NEXT_LANE)?;
-    let found = statement.query_row(params![queue, priority, last.name, last.running_max], |row| {
-        Ok(Lane { name: row.get(0)?, running_max: row.get(1)? })
-    });
+    let found = statement
+        .query_row(params![queue, priority, last.name, last.running_max + 1], |row| {
+            Ok(Lane { name: row.get(0)?, running_max: row.get(1)? })
+        });
     Ok(found.optional()?)
 }
 

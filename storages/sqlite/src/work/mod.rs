@@ -5,12 +5,12 @@ mod batch;
 mod claim;
 mod enqueue;
 mod extend;
+mod finish;
 mod hold;
 mod keep;
 mod lane;
 mod put;
 mod record;
-mod remove;
 mod restore;
 mod settle;
 
@@ -20,11 +20,11 @@ pub(crate) use self::{
     enqueue::{
         FINISHED, INSERT, KEPT, REMOVE_FINISHED, REMOVE_PENDING, STRIP_FINISHED, TWIN, as_stored,
     },
+    finish::{Finish, Rows, statement as finish_statement},
     hold::{FORGET, FORGOTTEN_MAX, HOLD, HOLDER, held},
     lane::lane_of,
-    put::{BURY, KEEP},
-    remove::REMOVE,
-    settle::{AGAIN_FENCED, CURRENT, may_share, token},
+    put::{BURY, KEEP, REMOVE},
+    settle::{AGAIN_FENCED, CURRENT, token},
 };
 /// Statements that are asked how they go about it.
 #[cfg(test)]

@@ -8,18 +8,17 @@ use punctual::jiff::Timestamp;
 use punctual::model::{Execution, JobName, LeaseRef, MessageId, Queue, State};
 use punctual::policy::Verdict;
 use punctual::storage::{Entry, Settled, Settlement};
-use punctual_rows::code::Code as _;
 use punctual_rows::instant::{micros, micros_up};
 use punctual_rows::message::column;
 use punctual_rows::without_nul;
-use rusqlite::{CachedStatement, Connection, OptionalExtension as _, Row, Statement, params};
+use rusqlite::{Connection, OptionalExtension as _, Row, params};
 
 use super::enqueue::Enqueueing;
+use super::finish::{Finish, Finishing, Rows, TOGETHER};
 use super::put::{Leaving, leave};
-use super::remove::Removing;
 use crate::effects::Effects;
 use crate::fault::Tried;
-use crate::row::{Appending, FINISH, FINISH_ALL, NEAR, bind};
+use crate::row::Appending;
 
 pub(crate) const AGAIN_FENCED: &str = "UPDATE punctual_message SET state = 0, due_at = ?3, attempt = ?4, \
      crashes = ?5, snoozes = ?6, error = coalesce(?7, error), owner = NULL, token = NULL, \
@@ -38,10 +37,17 @@ pub(crate) fn settle(
     effects: &mut Effects,
 ) -> Tried<Vec<Settled>> {
     let mut settling = Settling::new(transaction, now, effects)?;
-    let settled: Tried<Vec<Settled>> =
-        settlements.iter().map(|settlement| settling.settle(settlement)).collect();
-    settling.removing.finish()?;
-    settled
+    let mut answers = Vec::with_capacity(settlements.len());
+    for some in settlements.chunks(TOGETHER) {
+        if settling.finish_together(some)? {
+            answers.resize(answers.len() + some.len(), Settled::Applied);
+            continue;
+        }
+        for settlement in some {
+            answers.push(settling.settle(settlement)?);
+        }
+    }
+    Ok(answers)
 }
 
 /// Stops a message that is pending.
@@ -80,9 +86,8 @@ impl Tied {
 /// What many settlements share: prepared once for all of them.
 struct Settling<'a> {
     transaction: &'a Connection,
-    finish: CachedStatement<'a>,
-    bound: Option<&'a Execution>,
-    removing: Removing<'a>,
+    finishing: Finishing<'a>,
+    together: Option<Finishing<'a>>,
     append: Appending<'a>,
     now: i64,
     effects: &'a mut Effects,
@@ -92,35 +97,57 @@ impl<'a> Settling<'a> {
     fn new(transaction: &'a Connection, now: Timestamp, effects: &'a mut Effects) -> Tried<Self> {
         Ok(Self {
             transaction,
-            finish: transaction.prepare_cached(FINISH)?,
-            bound: None,
-            removing: Removing::new(transaction),
+            finishing: Finishing::new(transaction, Rows::Untied(1))?,
+            together: None,
             append: Appending::new(transaction)?,
             now: micros(now),
             effects,
         })
     }
 
-    fn settle(&mut self, settlement: &'a Settlement) -> Tried<Settled> {
-        let (lease, execution) = (settlement.lease, settlement.execution.as_deref());
-        self.removing.settle_down(lease.message)?;
-        let settled = match &settlement.verdict {
-            Verdict::Done => self.finish(lease, State::Done, execution),
-            Verdict::Cancelled => self.finish(lease, State::Cancelled, execution),
-            Verdict::Dead { reason, error } => {
-                self.leave(lease, Leaving::Dead(*reason, error.as_deref()), execution)
-            }
-            again @ Verdict::Again { .. } => self.again(lease, again, execution),
-        }?;
+    /// Finishes as many as are finished together, all or none.
+    fn finish_together(&mut self, settlements: &[Settlement]) -> Tried<bool> {
+        let alone = settlements.iter().take_while(|one| one.then.is_empty());
+        let finishes = alone.map_while(|one| Finish::of(one, self.now));
+        let finishes: Vec<Finish<'_>> = finishes.collect();
+        if finishes.len() < TOGETHER || has_twins(settlements) {
+            return Ok(false);
+        }
+        let together = match &mut self.together {
+            Some(together) => together,
+            none => none.insert(Finishing::new(self.transaction, Rows::Untied(TOGETHER))?),
+        };
+        let is_finished = together.finish(&finishes, self.now)?;
+        for finish in finishes.iter().filter(|_| is_finished) {
+            self.finished(finish)?;
+        }
+        Ok(is_finished)
+    }
+
+    fn settle(&mut self, settlement: &Settlement) -> Tried<Settled> {
+        let settled = self.decide(settlement)?;
         if settled == Settled::Applied && !settlement.then.is_empty() {
             self.follow(&settlement.then)?;
         }
         Ok(settled)
     }
 
+    fn decide(&mut self, settlement: &Settlement) -> Tried<Settled> {
+        if let Some(finish) = Finish::of(settlement, self.now) {
+            return self.finish(&finish);
+        }
+        let (lease, execution) = (settlement.lease, settlement.execution.as_deref());
+        let leaving = match &settlement.verdict {
+            Verdict::Done => Leaving::Finished(State::Done),
+            Verdict::Cancelled => Leaving::Finished(State::Cancelled),
+            Verdict::Dead { reason, error } => Leaving::Dead(*reason, error.as_deref()),
+            again @ Verdict::Again { .. } => return self.again(lease, again, execution),
+        };
+        self.leave(lease, leaving, execution)
+    }
+
     /// Stores what follows, unless it is here.
     fn follow(&mut self, then: &[Arc<Message>]) -> Tried<()> {
-        self.removing.finish()?;
         let mut enqueueing = Enqueueing::new(self.transaction, self.now, self.effects)?;
         for message in then {
             enqueueing.enqueue(&Entry { message: Arc::clone(message), replace: false })?;
@@ -130,46 +157,26 @@ impl<'a> Settling<'a> {
 
     /// Out of the hot table, into a row with the attempt that finished it; where they cannot share one,
     /// into two.
-    fn finish(
-        &mut self,
-        lease: LeaseRef,
-        state: State,
-        execution: Option<&'a Execution>,
-    ) -> Tried<Settled> {
-        let Some(execution) = execution.filter(|one| may_share(one, lease, self.now)) else {
-            return self.leave(lease, Leaving::Finished(state), execution);
-        };
-        bind(&mut self.finish, execution, self.now, self.bound)?;
-        self.bound = Some(execution);
-        bind_end(&mut self.finish, lease, self.now, state)?;
-        if self.finish.raw_execute()? == 0 {
-            return self.finish_tied(lease, state, execution);
+    fn finish(&mut self, finish: &Finish<'_>) -> Tried<Settled> {
+        let one = std::slice::from_ref(finish);
+        if self.finishing.finish(one, self.now)? {
+            return self.finished(finish);
         }
-        self.removing.remove(lease.message)?;
-        self.effects.moved(&execution.queue, 1, Some(State::Running), Some(state));
-        let job = execution.job.as_ref().map(JobName::as_str);
-        turn_is_free(self.transaction, job, self.effects)?;
-        Ok(Settled::Applied)
+        let Some(tied) = self.current(finish.lease)? else { return Ok(Settled::Lost) };
+        if !Finishing::new(self.transaction, Rows::Tied)?.finish(one, self.now)? {
+            let leaving = Leaving::Finished(finish.state);
+            leave(self.transaction, finish.lease.message, leaving, self.now)?;
+            self.append.append(finish.execution)?;
+        }
+        self.left(tied, finish.state)
     }
 
-    /// The same for one that others may wait for.
-    fn finish_tied(
-        &mut self,
-        lease: LeaseRef,
-        state: State,
-        execution: &Execution,
-    ) -> Tried<Settled> {
-        let Some(tied) = self.current(lease)? else { return Ok(Settled::Lost) };
-        let mut finish = self.transaction.prepare_cached(FINISH_ALL)?;
-        bind(&mut finish, execution, self.now, None)?;
-        bind_end(&mut finish, lease, self.now, state)?;
-        if finish.raw_execute()? == 1 {
-            self.removing.remove(lease.message)?;
-        } else {
-            leave(self.transaction, lease.message, Leaving::Finished(state), self.now)?;
-            self.append.append(execution)?;
-        }
-        self.left(tied, state)
+    /// One that nobody waits for is finished.
+    fn finished(&mut self, finish: &Finish<'_>) -> Tried<Settled> {
+        let Execution { queue, job, .. } = finish.execution;
+        self.effects.moved(queue, 1, Some(State::Running), Some(finish.state));
+        turn_is_free(self.transaction, job.as_ref().map(JobName::as_str), self.effects)?;
+        Ok(Settled::Applied)
     }
 
     /// Out of the hot table, and the attempt into a row for itself.
@@ -255,23 +262,12 @@ pub(crate) fn turn_is_free(
     Ok(())
 }
 
-/// Binds what [`FINISH`] has beside the execution.
-fn bind_end(
-    statement: &mut Statement<'_>,
-    lease: LeaseRef,
-    now: i64,
-    state: State,
-) -> rusqlite::Result<()> {
-    statement.raw_bind_parameter(19, token(lease))?;
-    statement.raw_bind_parameter(20, now)?;
-    statement.raw_bind_parameter(21, state.code())
-}
-
-/// Whether an execution may share a row with the message that it finished: it is of that message, and it
-/// ended just before.
-pub(crate) fn may_share(execution: &Execution, lease: LeaseRef, now: i64) -> bool {
-    execution.message == Some(lease.message)
-        && (0..NEAR).contains(&now.saturating_sub(micros(execution.ended_at)))
+/// Whether a message is settled twice.
+fn has_twins(settlements: &[Settlement]) -> bool {
+    let id = |settlement: &Settlement| settlement.lease.message;
+    let mut rest = settlements.iter();
+    std::iter::from_fn(|| rest.next().map(|one| (one, rest.clone())))
+        .any(|(one, mut later)| later.any(|other| id(other) == id(one)))
 }
 
 pub(crate) fn token(lease: LeaseRef) -> i64 {

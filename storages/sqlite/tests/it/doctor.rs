@@ -15,7 +15,7 @@ async fn a_healthy_file_has_no_findings() {
     assert_eq!(check.findings, Vec::<String>::new());
     assert!(check.sound && !check.is_locked);
     assert_eq!(check.schema_version, check.schema_known);
-    assert_eq!((check.journal_mode.as_str(), check.page_length), ("wal", 8_192));
+    assert_eq!((check.journal_mode.as_str(), check.page_length), ("wal", 4_096));
     assert!(check.pages > 10 && check.journal_length > 0);
 }
 

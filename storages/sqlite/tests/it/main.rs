@@ -18,4 +18,5 @@ mod people;
 mod read_only;
 #[cfg(feature = "sqlx")]
 mod sqlx;
+mod ties;
 mod transactions;

@@ -14,7 +14,7 @@ use rusqlite::{Connection, Transaction, TransactionBehavior};
 
 use crate::fixture::{Fixture, at, claim, offer, rows_of};
 
-fn begin(connection: &mut Connection) -> Transaction<'_> {
+pub(crate) fn begin(connection: &mut Connection) -> Transaction<'_> {
     connection.busy_timeout(Duration::from_secs(10)).unwrap();
     connection.transaction_with_behavior(TransactionBehavior::Immediate).unwrap()
 }

@@ -20,12 +20,12 @@ use sqlx::{ConnectOptions as _, Connection as _, Transaction};
 use crate::answers::Steps;
 use crate::fixture::{Fixture, at, claim, offer, rows_of, settle};
 
-async fn connect(f: &Fixture) -> SqliteConnection {
+pub(crate) async fn connect(f: &Fixture) -> SqliteConnection {
     let options = SqliteConnectOptions::new().filename(f.path());
     options.busy_timeout(Duration::from_secs(10)).connect().await.unwrap()
 }
 
-async fn begin(connection: &mut SqliteConnection) -> Transaction<'_, sqlx::Sqlite> {
+pub(crate) async fn begin(connection: &mut SqliteConnection) -> Transaction<'_, sqlx::Sqlite> {
     connection.begin_with("BEGIN IMMEDIATE").await.unwrap()
 }
 
