@@ -36,15 +36,14 @@ impl Inner {
                 found = Err(Failure::Raced);
             }
             let mut found = found?;
-            if !start.is_full && found.len() < claim.limit {
-                if let Some(full) =
+            if !start.is_full
+                && found.len() < claim.limit
+                && let Some(full) =
                     self.marks.beginning(&claim.queue, found.len(), self.clock.now())
-                {
-                    let rest = Claim { limit: claim.limit - found.len(), ..claim.clone() };
-                    let full = full.led_by(claim.first);
-                    let more = self.claim_from(held, &rest, now, &full).await;
-                    found.extend(kept_going(held, more, false).await?);
-                }
+            {
+                let rest = Claim { limit: claim.limit - found.len(), ..claim.clone() };
+                let more = self.claim_from(held, &rest, now, &full.led_by(claim.first)).await;
+                found.extend(kept_going(held, more, false).await?);
             }
             Ok(found)
         })

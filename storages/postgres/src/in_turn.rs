@@ -147,14 +147,9 @@ impl Inner {
         let whose = format!("punctual queues of {}", self.schema.name);
         let queue = claim.queue.as_str();
         held.ask(lock, &[(&whose, Type::TEXT), (&queue, Type::TEXT)]).await?;
-        // An owner that is none lets the index of what runs be walked, and nothing else.
-        let count = format!(
-            "SELECT count(*) FROM (SELECT 1 FROM {}.message \
-             WHERE state = 1 AND owner IS NOT NULL AND queue = $1 LIMIT $2) AS running",
-            self.schema.quoted
-        );
         let limit = i64::try_from(most).unwrap_or(i64::MAX);
-        let rows = held.ask(&count, &[(&queue, Type::TEXT), (&limit, Type::INT8)]).await?;
+        let params: [Param<'_>; 2] = [(&queue, Type::TEXT), (&limit, Type::INT8)];
+        let rows = held.query(&self.sql.queue_running, &params).await?;
         let running: i64 = rows.first().map_or(Ok(0), |row: &Row| row.try_get(0))?;
         Ok(most.saturating_sub(usize::try_from(running).unwrap_or(usize::MAX)))
     }

@@ -264,6 +264,20 @@ mod tests {
     }
 
     #[test]
+    fn a_priority_that_goes_first_takes_its_mark_with_it() {
+        let marks = Marks::default();
+        claim(&marks, 100, 1);
+        let start = marks.start(&Queue::default(), at(1)).led_by(Some(Priority::NORMAL));
+        let normal = i16::from(Priority::NORMAL.level());
+        assert_eq!((start.priorities[0], start.due[0]), (normal, Micros(100)));
+        let mut rest = start.priorities[1..].to_vec();
+        assert!(rest.is_sorted_by(|high, low| high > low), "{rest:?}");
+        rest.push(normal);
+        rest.sort_unstable();
+        assert_eq!(rest, (0..10).collect::<Vec<i16>>());
+    }
+
+    #[test]
     fn what_arrives_during_a_claim_is_not_left_behind() {
         let marks = Marks::default();
         let queue = Queue::default();

@@ -96,6 +96,7 @@ statements! {
     prune_keys
     prune_processes
     prune_rates
+    queue_running
     reclaim
     remove_alive
     remove_ended

@@ -100,3 +100,49 @@ impl<'a> Ties<'a> {
         ]
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use punctual::jiff::Timestamp;
+    use punctual::model::{Body, Headers, MessageId, Priority, Queue, Source, Topic, Trail};
+
+    use super::*;
+
+    fn message(ties: punctual::model::Ties) -> Message {
+        Message {
+            id: MessageId::from_uuid(Uuid::from_u128(7)),
+            topic: Topic::new("mail").unwrap(),
+            queue: Queue::default(),
+            priority: Priority::NORMAL,
+            due_at: Timestamp::UNIX_EPOCH,
+            created_at: Timestamp::UNIX_EPOCH,
+            source: Source::Published,
+            key: None,
+            dedupe: None,
+            exclusive: false,
+            body: Body::empty(),
+            headers: Headers::new(),
+            trail: Trail::default(),
+            occurrence: None,
+            terms: None,
+            ties: Some(Arc::new(ties)),
+        }
+    }
+
+    #[test]
+    fn nothing_is_sent_until_one_is_tied_and_then_a_place_for_each() {
+        let batch = BatchId::from_uuid(Uuid::from_u128(9));
+        let untied = message(punctual::model::Ties::default());
+        let tied = message(punctual::model::Ties { batch: Some(batch), ..Default::default() });
+        let mut ties = Ties::default();
+        ties.push(&untied);
+        ties.push(&untied);
+        assert!(ties.batches.is_empty() && ties.released.is_empty());
+        ties.push(&tied);
+        ties.push(&untied);
+        assert_eq!(ties.batches, [None, None, Some(batch.as_uuid()), None]);
+        assert_eq!((ties.lanes.len(), ties.lanes_max.len(), ties.released.len()), (4, 4, 4));
+    }
+}

@@ -19,6 +19,7 @@ mod sql;
 #[cfg(feature = "sqlx")]
 mod sqlx;
 mod stored;
+mod ties;
 mod transactions;
 
 use std::process::ExitCode;
@@ -47,6 +48,7 @@ fn main() -> ExitCode {
         #[cfg(feature = "sqlx")]
         sqlx::CASES,
         stored::CASES,
+        ties::CASES,
         transactions::CASES,
     ];
     let trials = cases.into_iter().flatten().map(|(name, run)| {

@@ -8,15 +8,20 @@ use crate::place::Place;
 crate::cases! {
     plans_made_on_empty_tables_find_messages_by_id,
     what_has_ended_is_found_by_its_message,
+    what_is_tied_to_others_is_found_by_its_ties,
+    a_claim_under_limits_walks_the_indexes_made_for_it,
     the_indexes_people_ask_for_are_there,
     releasing_and_pruning_are_single_statements_with_parameters,
 }
 
 /// The statements that look for the messages of a batch, and how many parameters each has.
-const BY_ID: [(&str, &str, usize); 7] = [
-    ("settle_finished", include_str!("../../sql/settle_finished.sql"), 12),
-    ("settle_dead", include_str!("../../sql/settle_dead.sql"), 13),
-    ("settle_again", include_str!("../../sql/settle_again.sql"), 15),
+const BY_ID: [(&str, &str, usize); 10] = [
+    ("settle_finished", include_str!("../../sql/settle_finished.sql"), 14),
+    ("settle_dead", include_str!("../../sql/settle_dead.sql"), 15),
+    ("settle_again", include_str!("../../sql/settle_again.sql"), 16),
+    ("keep", include_str!("../../sql/keep.sql"), 4),
+    ("batches_wait", include_str!("../../sql/batches_wait.sql"), 2),
+    ("batches_end", include_str!("../../sql/batches_end.sql"), 2),
     ("extend", include_str!("../../sql/extend.sql"), 3),
     ("alive", include_str!("../../sql/alive.sql"), 2),
     ("remove_alive", include_str!("../../sql/remove_alive.sql"), 1),
@@ -37,12 +42,77 @@ async fn kept_plan(client: &Client, name: &str, text: &str, values: &[&str]) -> 
 
 /// The statements that look for what has ended, and where the instant is among how many parameters.
 const ENDED: [(&str, &str, usize, usize); 5] = [
-    ("store", include_str!("../../sql/store.sql"), 17, 18),
+    ("store", include_str!("../../sql/store.sql"), 17, 23),
     ("known", include_str!("../../sql/known.sql"), 3, 3),
     ("known_exactly", include_str!("../../sql/known_exactly.sql"), 2, 2),
     ("ended", include_str!("../../sql/ended.sql"), 0, 1),
     ("remove_ended", include_str!("../../sql/remove_ended.sql"), 0, 1),
 ];
+
+/// A statement as it is sent.
+fn sent(text: &str, schema: &str) -> String {
+    text.replace("{turn}", include_str!("../../sql/parts/turn.sql").trim_end())
+        .replace("{first}", include_str!("../../sql/parts/first.sql").trim_end())
+        .replace("{alone}", include_str!("../../sql/parts/alone.sql").trim_end())
+        .replace("{schema}", &format!("\"{schema}\""))
+}
+
+async fn what_is_tied_to_others_is_found_by_its_ties() {
+    let place = Place::new();
+    let _storage = place.open().await;
+    let client = planner(&place).await;
+    for (name, text, parameters, index) in [
+        ("batches_alive", include_str!("../../sql/batches_alive.sql"), 1, "message_batch"),
+        ("batches_end", include_str!("../../sql/batches_end.sql"), 2, "message_batch"),
+        ("batches_wait", include_str!("../../sql/batches_wait.sql"), 2, "message_waiting"),
+        ("waiting_queues", include_str!("../../sql/waiting_queues.sql"), 4, "message_lane"),
+        ("queue_running", include_str!("../../sql/queue_running.sql"), 2, "message_running"),
+        ("held_keys", include_str!("../../sql/held_keys.sql"), 1, "held_key_pkey"),
+        ("store", include_str!("../../sql/store.sql"), 23, "held_key_pkey"),
+        ("alive", include_str!("../../sql/alive.sql"), 2, "message_dedupe"),
+    ] {
+        let text = sent(text, &place.schema);
+        let plan = kept_plan(&client, name, &text, &vec!["NULL"; parameters]).await;
+        assert!(plan.contains(&format!("using {index} on")), "{name}:\n{plan}");
+        for walked in ["message_limited", "message_running", "Seq Scan on message"] {
+            assert!(walked == index || !plan.contains(walked), "{name} walks {walked}:\n{plan}");
+        }
+    }
+}
+
+async fn a_claim_under_limits_walks_the_indexes_made_for_it() {
+    let place = Place::new();
+    let _storage = place.open().await;
+    let client = planner(&place).await;
+    for (name, text, parameters, indexes) in [
+        ("claim", include_str!("../../sql/claim.sql"), 8, &["message_pending"][..]),
+        (
+            "claim_in_turn",
+            include_str!("../../sql/claim_in_turn.sql"),
+            9,
+            &["message_pending", "message_pkey", "message_lane"],
+        ),
+        ("limited", include_str!("../../sql/limited.sql"), 7, &["message_limited", "message_lane"]),
+        (
+            "next_due",
+            include_str!("../../sql/next_due.sql"),
+            2,
+            &["message_pending", "message_limited", "message_lane"],
+        ),
+    ] {
+        let plan =
+            kept_plan(&client, name, &sent(text, &place.schema), &vec!["NULL"; parameters]).await;
+        for index in indexes {
+            assert!(plan.contains(&format!("{index} on message")), "{name}, {index}:\n{plan}");
+        }
+        assert!(!plan.contains("Seq Scan on message"), "{name}:\n{plan}");
+        // What is counted or looked for by its limit is looked for by nothing else.
+        for line in plan.lines().filter(|line| line.contains("Index Cond: (lane")) {
+            assert!(line.contains("state"), "{name}: {line}:\n{plan}");
+        }
+        assert!(!plan.contains("message_running"), "{name}:\n{plan}");
+    }
+}
 
 /// A connection with the settings of our sessions.
 async fn planner(place: &Place) -> Client {
@@ -58,7 +128,7 @@ async fn what_has_ended_is_found_by_its_message() {
     let _storage = place.open().await;
     let client = planner(&place).await;
     for (name, text, instant, parameters) in ENDED {
-        let text = text.replace("{schema}", &format!("\"{}\"", place.schema));
+        let text = sent(text, &place.schema);
         let value = |place| if place == instant { "'-infinity'" } else { "NULL" };
         let values: Vec<&str> = (1..=parameters).map(value).collect();
         let plan = kept_plan(&client, name, &text, &values).await;
@@ -93,7 +163,7 @@ async fn the_indexes_people_ask_for_are_there() {
     for wanted in [
         // The next run of what is active: retired and paused jobs have no due time.
         "job USING btree (due_at, name) WHERE (due_at IS NOT NULL)",
-        "message USING btree (queue, priority DESC, due_at, id) WHERE (state = 0)",
+        "message USING btree (queue, priority DESC, due_at, id) WHERE ((state = 0) AND (lane IS NULL))",
         // Holder and end of a lock, where something runs.
         "message USING btree (owner, lease_until) WHERE (state = 1)",
         // Job and status.
