@@ -7,6 +7,7 @@ use punctual::jiff::Timestamp;
 use punctual::model::LeaseRef;
 use punctual::storage::{Claim, Claimed, Extended, Reclaim};
 use punctual_rows::instant::{micros, micros_up};
+use punctual_rows::message::Names;
 use tokio_postgres::Row;
 use tokio_postgres::types::Type;
 use uuid::Uuid;
@@ -64,8 +65,10 @@ impl Inner {
         if limited {
             self.marks.has_limited(&claim.queue, true);
         }
-        // Without a row nobody has said whether there are any that share limits.
-        if (limited || found.is_empty()) && found.len() < claim.limit {
+        // Without a row nobody has said whether there are any that share limits. A claim that began at its
+        // marks and found nothing looks again.
+        let may_be_limited = limited || (found.is_empty() && start.is_full);
+        if may_be_limited && found.len() < claim.limit {
             let rest = Claim { limit: claim.limit - found.len(), ..claim.clone() };
             let more = self.claim_limited(held, &rest, now, start).await;
             found.extend(kept_going(held, more, found.is_empty()).await?);
@@ -109,7 +112,9 @@ impl Inner {
         ];
         params.extend(more.iter().cloned());
         let rows = held.query(sql, &params).await?;
-        let found = in_order(&rows, |row| claimed(row, Some(&claim.queue), owner, until))?;
+        let mut names = Names::default();
+        let read = |row: &Row| claimed(row, Some(&claim.queue), &mut names, (owner, until));
+        let found = in_order(&rows, read)?;
         // What shares a limit was not looked for from the marks on.
         let plain = found.iter().filter(|one| lane_of(&one.message).is_none());
         let places = plain.map(|one| (micros_up(one.due_at), &*one.message));
@@ -125,18 +130,15 @@ impl Inner {
         let limit = i64::try_from(reclaim.limit.min(CLAIM_MAX)).unwrap_or(i64::MAX);
         let (owner, until) = (reclaim.owner.as_uuid(), micros_up(reclaim.until));
         attempt!(self, |held| async {
-            let rows = held
-                .query(
-                    &self.sql.reclaim,
-                    &[
-                        (&Micros(micros_up(now)), Type::TIMESTAMPTZ),
-                        (&limit, Type::INT8),
-                        (&owner, Type::UUID),
-                        (&Micros(until), Type::TIMESTAMPTZ),
-                    ],
-                )
-                .await?;
-            in_order(&rows, |row| claimed(row, None, owner, until))
+            let params: [Param<'_>; 4] = [
+                (&Micros(micros_up(now)), Type::TIMESTAMPTZ),
+                (&limit, Type::INT8),
+                (&owner, Type::UUID),
+                (&Micros(until), Type::TIMESTAMPTZ),
+            ];
+            let mut names = Names::default();
+            let read = |row: &Row| claimed(row, None, &mut names, (owner, until));
+            in_order(&held.query(&self.sql.reclaim, &params).await?, read)
         })
     }
 
@@ -200,7 +202,7 @@ async fn kept_going(
 /// Tokens are given out in the order of the claim; a statement answers in any.
 fn in_order(
     rows: &[Row],
-    read: impl Fn(&Row) -> Result<Claimed, Failure>,
+    read: impl FnMut(&Row) -> Result<Claimed, Failure>,
 ) -> Result<Vec<Claimed>, Failure> {
     let mut found: Vec<Claimed> = rows.iter().map(read).collect::<Result<_, _>>()?;
     found.sort_unstable_by_key(|one| one.lease.token);

@@ -11,7 +11,7 @@ use punctual::storage::Claimed;
 use punctual_rows::code::Code;
 use punctual_rows::execution::Ended;
 use punctual_rows::instant::{instant, micros, micros_up};
-use punctual_rows::message::{Sent, Standing, column, count, extra, kept, lease, read_kept};
+use punctual_rows::message::{Names, Sent, Standing, column, count, extra, kept, lease, read_kept};
 use punctual_rows::without_nul;
 use tokio_postgres::Row;
 use tokio_postgres::types::Type;
@@ -226,8 +226,8 @@ impl<'a> Executions<'a> {
 pub(crate) fn claimed(
     row: &Row,
     queue: Option<&Queue>,
-    owner: Uuid,
-    until: i64,
+    names: &mut Names,
+    (owner, until): (Uuid, i64),
 ) -> Result<Claimed, Failure> {
     let queue = match queue {
         Some(queue) => queue.as_str(),
@@ -249,7 +249,7 @@ pub(crate) fn claimed(
         extra: row.try_get(10)?,
     };
     Ok(Claimed {
-        message: Arc::new(message.message()?),
+        message: Arc::new(message.message_with(names)?),
         lease: lease(owner, row.try_get(15)?, until)?,
         due_at: instant(row.try_get::<_, Micros>(11)?.0)?,
         attempt: count(row.try_get(12)?),

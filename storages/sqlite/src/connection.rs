@@ -16,8 +16,8 @@ const STATEMENTS_MAX: usize = 128;
 /// Bytes of a page. Rows of the history are long; in twice the usual length, pages that are full are parted
 /// half as often, and half as many are written.
 const PAGE_LENGTH: u32 = 8_192;
-/// Pages after which the writer copies its journal back into the file: 32 MiB.
-const CHECKPOINT_PAGES: u32 = 4_000;
+/// Pages after which the writer copies its journal back into the file: 16 MiB.
+const CHECKPOINT_PAGES: u32 = 2_000;
 /// To how many bytes the journal is cut when it starts again.
 const JOURNAL_LENGTH_MAX: u32 = 64 << 20;
 /// Kilobytes of pages each connection keeps in memory.

@@ -31,21 +31,6 @@ pub(crate) const APPEND: &str = concat!(
      ON CONFLICT DO NOTHING"
 );
 
-/// Appends the execution that finished its message, together with what is left of that. The first
-/// parameters are those of [`APPEND`]. Touches no row when the lease is not the current one, and when the
-/// execution does not say the same of the message as its row, or is there already: then each has to have
-/// a row for itself.
-///
-/// The columns are in the order of the table, so that SQLite does not have to bring them into it.
-pub(crate) const FINISH: &str = "INSERT OR IGNORE INTO punctual_history (id, message, state, ending, ended_at, \
-     finished_at, strayed_at, queue, topic, key, job, nominal, source, attempt, attempts_max, process, due_at, \
-     started_at, note, priority, planned_at, created_at, dedupe, exclusive, crashes, snoozes, error, extra, \
-     body) \
-     SELECT ?1, id, ?20, ?15, ?14, ?19, ?17, queue, topic, key, job, ?7, source, attempt, ?10, ?11, due_at, \
-     ?13, ?16, priority, planned_at, created_at, dedupe, exclusive, crashes, snoozes, error, extra, body \
-     FROM punctual_message WHERE id = ?2 AND token = ?18 AND state = 1 AND topic = ?3 AND queue = ?4 \
-     AND key IS ?5 AND job IS ?6 AND source = ?8 AND attempt = ?9 AND due_at = ?12";
-
 /// Appends executions; one that is appended again is there once.
 pub(crate) struct Appending<'a> {
     append: CachedStatement<'a>,
@@ -57,46 +42,39 @@ impl<'a> Appending<'a> {
     }
 
     pub(crate) fn append(&mut self, execution: &Execution) -> Tried<()> {
-        bind(&mut self.append, execution, micros(execution.ended_at), None)?;
+        bind(&mut self.append, 1, execution, micros(execution.ended_at))?;
         self.append.raw_execute()?;
         Ok(())
     }
 }
 
-/// Binds what [`APPEND`] and [`FINISH`] share; `last` is the last instant of the row. What is the same as in
-/// the execution that was bound before stays as it is: text and blobs are copied.
+/// Binds an execution to parameters in the order of [`APPEND`]; `last` is the last instant of its row.
 pub(crate) fn bind(
     statement: &mut Statement<'_>,
+    first: usize,
     execution: &Execution,
     last: i64,
-    before: Option<&Execution>,
 ) -> rusqlite::Result<()> {
     let id = execution.id.as_uuid();
     let message = execution.message.map(MessageId::as_uuid);
-    statement.raw_bind_parameter(1, id.as_bytes())?;
-    statement.raw_bind_parameter(2, message.as_ref().map(Uuid::as_bytes))?;
-    if before.is_none_or(|before| before.topic != execution.topic) {
-        statement.raw_bind_parameter(3, execution.topic.as_str())?;
-    }
-    if before.is_none_or(|before| before.queue != execution.queue) {
-        statement.raw_bind_parameter(4, execution.queue.as_str())?;
-    }
-    statement.raw_bind_parameter(5, execution.key.as_ref().map(Key::as_str))?;
-    statement.raw_bind_parameter(6, execution.job.as_ref().map(JobName::as_str))?;
-    statement.raw_bind_parameter(7, execution.nominal.map(micros))?;
-    statement.raw_bind_parameter(8, execution.source.code())?;
-    statement.raw_bind_parameter(9, column(execution.attempt))?;
-    statement.raw_bind_parameter(10, execution.attempts_max.map(column))?;
-    if before.is_none_or(|before| before.process != execution.process) {
-        let process = execution.process.map(ProcessId::as_uuid);
-        statement.raw_bind_parameter(11, process.as_ref().map(Uuid::as_bytes))?;
-    }
-    statement.raw_bind_parameter(12, micros_up(execution.due_at))?;
-    statement.raw_bind_parameter(13, micros(execution.started_at))?;
-    statement.raw_bind_parameter(14, micros(execution.ended_at))?;
-    statement.raw_bind_parameter(15, execution.ending.code())?;
-    statement.raw_bind_parameter(16, execution.note.as_deref().map(without_nul))?;
-    statement.raw_bind_parameter(17, strayed(id, last))
+    let process = execution.process.map(ProcessId::as_uuid);
+    statement.raw_bind_parameter(first, id.as_bytes())?;
+    statement.raw_bind_parameter(first + 1, message.as_ref().map(Uuid::as_bytes))?;
+    statement.raw_bind_parameter(first + 2, execution.topic.as_str())?;
+    statement.raw_bind_parameter(first + 3, execution.queue.as_str())?;
+    statement.raw_bind_parameter(first + 4, execution.key.as_ref().map(Key::as_str))?;
+    statement.raw_bind_parameter(first + 5, execution.job.as_ref().map(JobName::as_str))?;
+    statement.raw_bind_parameter(first + 6, execution.nominal.map(micros))?;
+    statement.raw_bind_parameter(first + 7, execution.source.code())?;
+    statement.raw_bind_parameter(first + 8, column(execution.attempt))?;
+    statement.raw_bind_parameter(first + 9, execution.attempts_max.map(column))?;
+    statement.raw_bind_parameter(first + 10, process.as_ref().map(Uuid::as_bytes))?;
+    statement.raw_bind_parameter(first + 11, micros_up(execution.due_at))?;
+    statement.raw_bind_parameter(first + 12, micros(execution.started_at))?;
+    statement.raw_bind_parameter(first + 13, micros(execution.ended_at))?;
+    statement.raw_bind_parameter(first + 14, execution.ending.code())?;
+    statement.raw_bind_parameter(first + 15, execution.note.as_deref().map(without_nul))?;
+    statement.raw_bind_parameter(first + 16, strayed(id, last))
 }
 
 /// The execution a row holds.

@@ -7,7 +7,7 @@ mod place;
 
 #[cfg(feature = "sqlx")]
 pub(crate) use execution::APPEND;
-pub(crate) use execution::{Appending, EXECUTION_COLUMNS, FINISH, bind, execution_of};
+pub(crate) use execution::{Appending, EXECUTION_COLUMNS, bind, execution_of};
 pub(crate) use message::{
     CLAIM_COLUMNS, FINISHED_COLUMNS, MESSAGE_COLUMNS, Table, claimed_of, reclaimed_of, record_of,
 };

@@ -8,13 +8,13 @@ use punctual_rows::code::Code as _;
 use punctual_rows::instant::{micros, micros_up};
 use punctual_rows::message::column;
 use punctual_rows::without_nul;
-use sqlx::Row as _;
+use sqlx::{AssertSqlSafe, Row as _};
 
 use super::{Driver, Statement, blob, fault};
 use crate::effects::Effects;
 use crate::fault::Tried;
-use crate::row::{APPEND, FINISH, id_of_finished, strayed};
-use crate::work::{AGAIN_FENCED, BURY, CURRENT, KEEP, REMOVE, may_share, token};
+use crate::row::{APPEND, id_of_finished, strayed};
+use crate::work::{AGAIN_FENCED, BURY, CURRENT, Finish, KEEP, REMOVE, finish_statement, token};
 
 /// Applies a decision and appends its execution.
 pub(super) async fn settle(
@@ -31,8 +31,10 @@ pub(super) async fn settle(
         Verdict::Done | Verdict::Cancelled => {
             let state =
                 if settlement.verdict == Verdict::Done { State::Done } else { State::Cancelled };
-            if finish(driver, lease, (state, now), execution).await? {
+            if finish(driver, settlement, now).await? {
                 execution = None;
+            } else {
+                keep(driver, lease, state, now).await?;
             }
             state
         }
@@ -53,7 +55,8 @@ pub(super) async fn settle(
         driver.execute(sqlx::query(REMOVE).bind(blob(lease.message))).await?;
     }
     if let Some(execution) = execution {
-        driver.execute(appending(APPEND, execution, micros(execution.ended_at))).await?;
+        let append = executed(sqlx::query(APPEND), execution, micros(execution.ended_at));
+        driver.execute(append).await?;
     }
     let mut effects = Effects::default();
     effects.moved(&queue, 1, Some(State::Running), Some(state));
@@ -61,24 +64,22 @@ pub(super) async fn settle(
     Ok(Settled::Applied)
 }
 
-/// Copies a message into the history; answers whether its execution went with it.
-async fn finish(
-    driver: &mut Driver<'_>,
-    lease: LeaseRef,
-    (state, now): (State, i64),
-    execution: Option<&Execution>,
-) -> Tried<bool> {
-    if let Some(execution) = execution.filter(|one| may_share(one, lease, now)) {
-        let finish = appending(FINISH, execution, now).bind(token(lease)).bind(now);
-        if driver.execute(finish.bind(state.code())).await? == 1 {
-            return Ok(true);
-        }
-    }
+/// Copies a message into the history, into one row with its execution; answers whether it could.
+async fn finish(driver: &mut Driver<'_>, settlement: &Settlement, now: i64) -> Tried<bool> {
+    let Some(finish) = Finish::of(settlement, now) else { return Ok(false) };
+    let sql = AssertSqlSafe(finish_statement(1));
+    let statement = executed(sqlx::query(sql), finish.execution, now);
+    let statement = statement.bind(token(finish.lease)).bind(finish.state.code()).bind(now);
+    Ok(driver.execute(statement).await? == 1)
+}
+
+/// Copies a message into the history, into a row for itself.
+async fn keep(driver: &mut Driver<'_>, lease: LeaseRef, state: State, now: i64) -> Tried<()> {
     let place = id_of_finished(lease.message, now);
     let keep = sqlx::query(KEEP).bind(blob(lease.message)).bind(now).bind(state.code());
     let keep = keep.bind(place.into_bytes().to_vec()).bind(strayed(place, now));
     driver.execute(keep).await?;
-    Ok(false)
+    Ok(())
 }
 
 /// Due again, unless a cancel was asked for.
@@ -97,10 +98,10 @@ async fn go_back(driver: &mut Driver<'_>, lease: LeaseRef, verdict: &Verdict) ->
     Ok(driver.row(statement).await?.is_some())
 }
 
-/// A statement with what [`APPEND`] and [`FINISH`] share; `last` is the last instant of the row.
-fn appending(sql: &'static str, execution: &Execution, last: i64) -> Statement<'static> {
+/// Binds an execution in the order of [`APPEND`]; `last` is the last instant of its row.
+fn executed(statement: Statement<'static>, execution: &Execution, last: i64) -> Statement<'static> {
     let process = execution.process.map(|id| ProcessId::as_uuid(id).into_bytes().to_vec());
-    sqlx::query(sql)
+    statement
         .bind(execution.id.as_uuid().into_bytes().to_vec())
         .bind(execution.message.map(|id: MessageId| blob(id)))
         .bind(execution.topic.as_str().to_owned())

@@ -4,9 +4,9 @@
 mod claim;
 mod enqueue;
 mod extend;
+mod finish;
 mod put;
 mod record;
-mod remove;
 mod restore;
 mod settle;
 
@@ -15,9 +15,9 @@ pub(crate) use self::{
     enqueue::{
         FINISHED, INSERT, KEPT, REMOVE_FINISHED, REMOVE_PENDING, STRIP_FINISHED, TWIN, as_stored,
     },
-    put::{BURY, KEEP},
-    remove::REMOVE,
-    settle::{AGAIN_FENCED, CURRENT, may_share, token},
+    finish::{Finish, statement as finish_statement},
+    put::{BURY, KEEP, REMOVE},
+    settle::{AGAIN_FENCED, CURRENT, token},
 };
 #[cfg(test)]
 pub(crate) use claim::{NEXT_PRIORITY, due_of_priority};

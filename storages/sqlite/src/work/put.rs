@@ -8,7 +8,6 @@ use punctual_rows::message::{column, extra};
 use punctual_rows::without_nul;
 use rusqlite::{Connection, ToSql, params};
 
-use super::remove::REMOVE;
 use crate::fault::Tried;
 use crate::row::{id_of_finished, strayed};
 
@@ -57,6 +56,9 @@ pub(crate) const KEEP: &str = concat!(
     common!(),
     ", error, ?2, ?3, ?4, ?5 FROM punctual_message WHERE id = ?1"
 );
+
+/// Removes a message from the hot table.
+pub(crate) const REMOVE: &str = "DELETE FROM punctual_message WHERE id = ?1";
 
 /// How a message leaves the hot table.
 #[derive(Clone, Copy)]

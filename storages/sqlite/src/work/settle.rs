@@ -5,17 +5,16 @@ use punctual::jiff::Timestamp;
 use punctual::model::{Execution, JobName, LeaseRef, MessageId, Queue, State};
 use punctual::policy::Verdict;
 use punctual::storage::{Settled, Settlement};
-use punctual_rows::code::Code as _;
 use punctual_rows::instant::{micros, micros_up};
 use punctual_rows::message::column;
 use punctual_rows::without_nul;
-use rusqlite::{CachedStatement, Connection, OptionalExtension as _, Row, params};
+use rusqlite::{Connection, OptionalExtension as _, Row, params};
 
+use super::finish::{Finish, Finishing, TOGETHER};
 use super::put::{Leaving, leave};
-use super::remove::Removing;
 use crate::effects::Effects;
 use crate::fault::Tried;
-use crate::row::{Appending, FINISH, NEAR, bind};
+use crate::row::Appending;
 
 pub(crate) const AGAIN_FENCED: &str = "UPDATE punctual_message SET state = 0, due_at = ?3, attempt = ?4, \
      crashes = ?5, snoozes = ?6, error = coalesce(?7, error), owner = NULL, token = NULL, \
@@ -34,10 +33,17 @@ pub(crate) fn settle(
     effects: &mut Effects,
 ) -> Tried<Vec<Settled>> {
     let mut settling = Settling::new(transaction, now, effects)?;
-    let settled: Tried<Vec<Settled>> =
-        settlements.iter().map(|settlement| settling.settle(settlement)).collect();
-    settling.removing.finish()?;
-    settled
+    let mut answers = Vec::with_capacity(settlements.len());
+    for some in settlements.chunks(TOGETHER) {
+        if settling.finish_together(some)? {
+            answers.resize(answers.len() + some.len(), Settled::Applied);
+            continue;
+        }
+        for settlement in some {
+            answers.push(settling.settle(settlement)?);
+        }
+    }
+    Ok(answers)
 }
 
 /// Stops a message that is pending.
@@ -60,9 +66,8 @@ pub(crate) fn cancel_pending(
 /// What many settlements share: prepared once for all of them.
 struct Settling<'a> {
     transaction: &'a Connection,
-    finish: CachedStatement<'a>,
-    bound: Option<&'a Execution>,
-    removing: Removing<'a>,
+    finishing: Finishing<'a>,
+    together: Option<Finishing<'a>>,
     append: Appending<'a>,
     now: i64,
     effects: &'a mut Effects,
@@ -72,49 +77,51 @@ impl<'a> Settling<'a> {
     fn new(transaction: &'a Connection, now: Timestamp, effects: &'a mut Effects) -> Tried<Self> {
         Ok(Self {
             transaction,
-            finish: transaction.prepare_cached(FINISH)?,
-            bound: None,
-            removing: Removing::new(transaction),
+            finishing: Finishing::new(transaction, 1)?,
+            together: None,
             append: Appending::new(transaction)?,
             now: micros(now),
             effects,
         })
     }
 
-    fn settle(&mut self, settlement: &'a Settlement) -> Tried<Settled> {
-        let (lease, execution) = (settlement.lease, settlement.execution.as_deref());
-        self.removing.settle_down(lease.message)?;
-        match &settlement.verdict {
-            Verdict::Done => self.finish(lease, State::Done, execution),
-            Verdict::Cancelled => self.finish(lease, State::Cancelled, execution),
-            Verdict::Dead { reason, error } => {
-                self.leave(lease, Leaving::Dead(*reason, error.as_deref()), execution)
-            }
-            again @ Verdict::Again { .. } => self.again(lease, again, execution),
+    /// Finishes as many as are finished together, all or none.
+    fn finish_together(&mut self, settlements: &[Settlement]) -> Tried<bool> {
+        let finishes = settlements.iter().map_while(|one| Finish::of(one, self.now));
+        let finishes: Vec<Finish<'_>> = finishes.collect();
+        if finishes.len() < TOGETHER || has_twins(settlements) {
+            return Ok(false);
         }
+        let together = match &mut self.together {
+            Some(together) => together,
+            none => none.insert(Finishing::new(self.transaction, TOGETHER)?),
+        };
+        let is_finished = together.finish(&finishes, self.now)?;
+        for finish in finishes.iter().filter(|_| is_finished) {
+            self.finished(finish)?;
+        }
+        Ok(is_finished)
     }
 
-    /// Out of the hot table, into a row with the attempt that finished it; where they cannot share one,
-    /// into two.
-    fn finish(
-        &mut self,
-        lease: LeaseRef,
-        state: State,
-        execution: Option<&'a Execution>,
-    ) -> Tried<Settled> {
-        let Some(execution) = execution.filter(|one| may_share(one, lease, self.now)) else {
-            return self.leave(lease, Leaving::Finished(state), execution);
-        };
-        bind(&mut self.finish, execution, self.now, self.bound)?;
-        self.bound = Some(execution);
-        self.finish.raw_bind_parameter(18, token(lease))?;
-        self.finish.raw_bind_parameter(19, self.now)?;
-        self.finish.raw_bind_parameter(20, state.code())?;
-        if self.finish.raw_execute()? == 0 {
-            return self.leave(lease, Leaving::Finished(state), Some(execution));
+    fn settle(&mut self, settlement: &Settlement) -> Tried<Settled> {
+        if let Some(finish) = Finish::of(settlement, self.now)
+            && self.finishing.finish(std::slice::from_ref(&finish), self.now)?
+        {
+            return self.finished(&finish);
         }
-        self.removing.remove(lease.message)?;
-        self.left(&execution.queue, execution.job.as_ref().map(JobName::as_str), state)
+        let (lease, execution) = (settlement.lease, settlement.execution.as_deref());
+        let leaving = match &settlement.verdict {
+            Verdict::Done => Leaving::Finished(State::Done),
+            Verdict::Cancelled => Leaving::Finished(State::Cancelled),
+            Verdict::Dead { reason, error } => Leaving::Dead(*reason, error.as_deref()),
+            again @ Verdict::Again { .. } => return self.again(lease, again, execution),
+        };
+        self.leave(lease, leaving, execution)
+    }
+
+    fn finished(&mut self, finish: &Finish<'_>) -> Tried<Settled> {
+        let Execution { queue, job, .. } = finish.execution;
+        self.left(queue, job.as_ref().map(JobName::as_str), finish.state)
     }
 
     /// Out of the hot table, and the attempt into a row for itself.
@@ -201,11 +208,12 @@ fn queue_and_job(row: &Row<'_>) -> rusqlite::Result<(Queue, Option<String>)> {
     Ok((Queue::from(row.get::<_, String>(0)?), row.get(1)?))
 }
 
-/// Whether an execution may share a row with the message that it finished: it is of that message, and it
-/// ended just before.
-pub(crate) fn may_share(execution: &Execution, lease: LeaseRef, now: i64) -> bool {
-    execution.message == Some(lease.message)
-        && (0..NEAR).contains(&now.saturating_sub(micros(execution.ended_at)))
+/// Whether a message is settled twice.
+fn has_twins(settlements: &[Settlement]) -> bool {
+    let id = |settlement: &Settlement| settlement.lease.message;
+    let mut rest = settlements.iter();
+    std::iter::from_fn(|| rest.next().map(|one| (one, rest.clone())))
+        .any(|(one, mut later)| later.any(|other| id(other) == id(one)))
 }
 
 pub(crate) fn token(lease: LeaseRef) -> i64 {

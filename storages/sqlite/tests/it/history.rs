@@ -7,7 +7,7 @@ use std::time::Duration;
 use punctual::clock::add;
 use punctual::inspect::{ExecutionFilter, Page};
 use punctual::jiff::Timestamp;
-use punctual::model::{Execution, ExecutionId, MessageId, State};
+use punctual::model::{DeadReason, Execution, ExecutionId, MessageId, State};
 use punctual::policy::Verdict;
 use punctual::storage::{Claim, Claimed, Command, Commanded, Prune, Pruned, Settled, Settlement};
 use punctual::uuid::Uuid;
@@ -69,13 +69,54 @@ async fn a_lease_that_is_shown_twice_in_one_call_settles_once() {
     let settled = settle(&storage, settlements).await;
     assert_eq!(settled[..100], [Settled::Applied; 100]);
     assert_eq!(settled[100..], [Settled::Lost; 100]);
-    offer(&storage, f.message()).await;
-    let last = claim(&storage, f.process(), 1).await.remove(0);
-    let settled = settle(&storage, vec![at_once(&f, &last), at_once(&f, &last)]).await;
-    assert_eq!(settled, [Settled::Applied, Settled::Lost]);
+    storage.enqueue(f.entries(50), at(0)).await.unwrap();
+    let claimed = claim(&storage, f.process(), 50).await;
+    let settlements = claimed.iter().flat_map(|one| [at_once(&f, one), at_once(&f, one)]).collect();
+    let settled = settle(&storage, settlements).await;
+    assert_eq!(settled, [Settled::Applied, Settled::Lost].repeat(50));
     let other = f.somebody_else();
-    assert_eq!(rows_of(&other, "punctual_history"), 101);
+    assert_eq!(rows_of(&other, "punctual_history"), 150);
     assert_eq!(rows_of(&other, "punctual_message"), 0);
+    assert_eq!(storage.check().await.unwrap().findings, Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn one_that_cannot_be_finished_with_the_others_keeps_none_of_them_back() {
+    let f = Fixture::new();
+    let storage = f.open().await;
+    storage.enqueue(f.entries(200), at(0)).await.unwrap();
+    let claimed = claim(&storage, f.process(), 200).await;
+    let mut settlements: Vec<Settlement> = claimed.iter().map(|one| at_once(&f, one)).collect();
+    settlements[3].lease.token += 1_000; // not the current one
+    let known = Arc::clone(settlements[20].execution.as_ref().unwrap());
+    settlements[40].execution = Some(Arc::new(Execution {
+        id: known.id, // there already
+        ..settlements[40].execution.as_deref().unwrap().clone()
+    }));
+    settlements[60] = f.settlement(&claimed[60], Verdict::Done); // ended long before
+    settlements[80].execution = None;
+    settlements[100].execution.as_mut().map(Arc::make_mut).unwrap().attempt = 7; // says otherwise
+    settlements[120].verdict = Verdict::Cancelled;
+    let dead = Verdict::Dead { reason: DeadReason::Discarded, error: None };
+    settlements[140].verdict = dead;
+    let settled = settle(&storage, settlements.clone()).await;
+    assert_eq!(settled[3], Settled::Lost);
+    assert_eq!(settled.iter().filter(|one| **one == Settled::Applied).count(), 199);
+    for (number, (settlement, claimed)) in settlements.iter().zip(&claimed).enumerate() {
+        let wanted = match number {
+            3 => State::Running,
+            120 => State::Cancelled,
+            140 => State::Dead,
+            _ => State::Done,
+        };
+        let id = claimed.message.id;
+        let record = storage.message(id).await.unwrap().unwrap();
+        assert_eq!((&record.message, record.state), (&claimed.message, wanted), "{number}");
+        let written = settlement.execution.iter().filter(|_| ![3, 40].contains(&number));
+        let written: Vec<Execution> = written.map(|one| (**one).clone()).collect();
+        assert_eq!(executions_of(&storage, id).await, written, "{number}");
+    }
+    assert_eq!(storage.check().await.unwrap().findings, Vec::<String>::new());
 }
 
 /// Ids and instants from a few minutes, alike at every run.
