@@ -9,11 +9,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use async_trait::async_trait;
 use punctual::jiff::Timestamp;
 use punctual::model::{JobName, JobRecord, LeaseRef, MessageId, MessageRecord, ProcessId, Steer};
-use punctual::policy::Verdict;
+use punctual::policy::{Permitted, Verdict};
 use punctual::storage::{
     BrokerRecord, Claim, Claimed, Command, Commanded, Declared, DueJob, Enqueued, Entry, Extended,
-    Fired, Firing, Line as StorageLine, Prune, Pruned, Reclaim, Settled, Settlement, Steered,
-    Wakeup,
+    Fired, Firing, Keep, Line as StorageLine, Permit, Prune, Pruned, Reclaim, Settled, Settlement,
+    Steered, Wakeup,
 };
 use punctual::{Inspect, Result, Storage};
 
@@ -104,6 +104,14 @@ impl Storage for Watched {
         Ok(answers)
     }
 
+    async fn keep(&self, keeps: Vec<Keep>, now: Timestamp) -> Result<Vec<Extended>> {
+        self.storage.keep(keeps, now).await
+    }
+
+    async fn permit(&self, permit: Permit, now: Timestamp) -> Result<Permitted> {
+        self.storage.permit(permit, now).await
+    }
+
     async fn record(&self, records: Vec<BrokerRecord>, now: Timestamp) -> Result<()> {
         self.storage.record(records, now).await
     }
@@ -137,6 +145,10 @@ impl Storage for Watched {
         now: Timestamp,
     ) -> Result<Steered> {
         self.storage.steer(job, steer, seen, now).await
+    }
+
+    async fn remove_job(&self, job: &JobName, seen: u64, now: Timestamp) -> Result<Steered> {
+        self.storage.remove_job(job, seen, now).await
     }
 
     async fn reclaim(&self, reclaim: Reclaim, now: Timestamp) -> Result<Vec<Claimed>> {

@@ -1,11 +1,14 @@
 //! Reading through: nothing of it is watched.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use async_trait::async_trait;
 use punctual::inspect::{Bucket, Counts, ExecutionFilter, JobFilter, MessageFilter, Page, Paged};
 use punctual::jiff::Timestamp;
-use punctual::model::{Execution, ExecutionId, JobName, JobRecord, MessageId, MessageRecord};
+use punctual::model::{
+    BatchId, Execution, ExecutionId, JobName, JobRecord, MessageId, MessageRecord, State,
+};
 use punctual::{Inspect, Result};
 
 use super::Watched;
@@ -42,6 +45,10 @@ impl Inspect for Watched {
 
     async fn counts(&self, now: Timestamp) -> Result<Counts> {
         self.inspect.counts(now).await
+    }
+
+    async fn batch(&self, batch: BatchId) -> Result<BTreeMap<State, u64>> {
+        self.inspect.batch(batch).await
     }
 
     async fn throughput(&self, since: Timestamp, bucket: Duration) -> Result<Vec<Bucket>> {

@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use punctual::inspect::ExecutionFilter;
 use punctual::model::{Ending, SkipReason, State};
 use punctual::{
     Context, HandlerError, Job, Lock, Locks, Occurrence, Outcome, Overlap, Result, Retry,
@@ -218,7 +219,7 @@ async fn while_somebody_else_has_the_lock_an_occurrence_is_skipped_or_waits() {
     .await;
     bench.advance(seconds(300)).await;
     assert_eq!(log.len(), 0);
-    let skipped = executions(&bench.storage, Default::default()).await;
+    let skipped = executions(&bench.storage, ExecutionFilter::default()).await;
     let skips: Vec<_> = skipped.iter().filter(|one| one.topic.as_str() == "skips").collect();
     assert_eq!(skips.len(), 1);
     assert_eq!(skips[0].ending, Ending::Skipped(SkipReason::Overlap));

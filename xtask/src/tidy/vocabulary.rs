@@ -5,9 +5,9 @@
 
 use super::{Finding, Source};
 
-/// Refused word, and what to say instead. `Firing`, `Broker`, `Consumer`, `Producer`, `Item`, `Result`
-/// and `Status` are refused for one thing each and right for another, so they are left to people.
-const REFUSED: [(&str, &str); 22] = [
+/// Refused word, and what to say instead. `Firing`, `Broker`, `Consumer`, `Producer`, `Item`, `Lock`,
+/// `Result` and `Status` are refused for one thing each and right for another, so they are left to people.
+const REFUSED: [(&str, &str); 21] = [
     ("Task", "Message or Job"),
     ("Ticker", "Job"),
     ("Tick", "Occurrence"),
@@ -22,7 +22,6 @@ const REFUSED: [(&str, &str); 22] = [
     ("Reaper", "Rescuer"),
     ("Janitor", "Rescuer"),
     ("Cleaner", "Pruner"),
-    ("Lock", "Lease"),
     ("Morgue", "dead letter"),
     ("Manager", "Admin"),
     ("Notification", "Event"),

@@ -130,7 +130,7 @@ impl<'a> Claiming<'a> {
                 _ => None,
             };
             let goes_first = |one: &Candidate| before.is_none_or(|before| one.place < before);
-            while let Some(candidate) = laned.next_if(&goes_first) {
+            while let Some(candidate) = laned.next_if(goes_first) {
                 self.take_laned(transaction, priority, &candidate)?;
             }
             let Some(row) = row else { break };

@@ -50,14 +50,13 @@ pub(crate) struct Lanes {
 impl Lanes {
     /// How many more of a lane may run.
     pub(crate) fn room(&mut self, connection: &Connection, lane: &Lane) -> Tried<i64> {
-        let running = match self.running.get(&lane.name) {
-            Some(running) => *running,
-            None => {
-                let mut statement = connection.prepare_cached(RUNNING)?;
-                let running = statement.query_row([&lane.name], |row| row.get(0))?;
-                self.running.insert(lane.name.clone(), running);
-                running
-            }
+        let running = if let Some(running) = self.running.get(&lane.name) {
+            *running
+        } else {
+            let mut statement = connection.prepare_cached(RUNNING)?;
+            let running = statement.query_row([&lane.name], |row| row.get(0))?;
+            self.running.insert(lane.name.clone(), running);
+            running
         };
         Ok(lane.running_max.saturating_sub(running).max(0))
     }

@@ -26,15 +26,6 @@ pub(crate) use self::{
     put::{BURY, KEEP, REMOVE},
     settle::{AGAIN_FENCED, CURRENT, token},
 };
-/// Statements that are asked how they go about it.
-#[cfg(test)]
-pub(crate) mod searched {
-    pub(crate) use super::batch::{FORGET_WAITING, FREE_WAITING, WAIT};
-    pub(crate) use super::enqueue::TWIN;
-    pub(crate) use super::hold::{FORGET, HOLDER};
-    pub(crate) use super::lane::{NEXT_LANE, NEXT_QUEUE, RUNNING, pending_of_lane};
-}
-
 pub(crate) use batch::end_batch;
 #[cfg(test)]
 pub(crate) use claim::{NEXT_PRIORITY, due_of_priority};
@@ -48,3 +39,12 @@ pub(crate) use put::put;
 pub(crate) use record::record;
 pub(crate) use restore::restore;
 pub(crate) use settle::{cancel_pending, settle, turn_is_free};
+
+/// Statements that are asked how they go about it.
+#[cfg(test)]
+pub(crate) mod searched {
+    pub(crate) use super::batch::{FORGET_WAITING, FREE_WAITING, WAIT};
+    pub(crate) use super::enqueue::TWIN;
+    pub(crate) use super::hold::{FORGET, HOLDER};
+    pub(crate) use super::lane::{NEXT_LANE, NEXT_QUEUE, RUNNING, pending_of_lane};
+}
