@@ -119,6 +119,7 @@ pub mod storage;
 pub mod testing;
 pub mod transfer;
 pub mod transport;
+pub mod wire;
 
 pub use crate::builtin::{Deduplicate, ManualClock, MemoryStorage, StoredTransport};
 pub use crate::client::{Admin, JobBuilder, Jobs, Publisher};

@@ -9,8 +9,8 @@ use async_trait::async_trait;
 use jiff::Timestamp;
 use serde::Serialize;
 
-use crate::error::Result;
-use crate::model::{Message, Topic};
+use crate::error::{Error, Result};
+use crate::model::{DeadReason, Message, Topic};
 use crate::storage::{Claimed, Storage};
 
 /// Carries messages.
@@ -35,6 +35,11 @@ pub trait Transport: Send + Sync + 'static {
     ///
     /// Each group gets every message once; consumers of the same group share them.
     async fn subscribe(&self, subscription: Subscription) -> Result<Box<dyn Consumer>>;
+
+    /// The topics it knows of, in order; refused as unsupported where the broker does not tell.
+    async fn topics(&self) -> Result<Vec<Topic>> {
+        Err(Error::unsupported("this transport cannot list its topics; name the one you mean"))
+    }
 }
 
 /// Receives deliveries of one subscription.
@@ -73,6 +78,9 @@ pub struct Subscription {
 }
 
 /// A message received and not yet settled. Dropping it unsettled is legal and means "redeliver".
+///
+/// While it is in hand the broker must not give it to anybody else: a transport whose broker would after
+/// a while keeps extending its hold on it by itself.
 pub struct Delivery {
     /// What was sent; for a poison delivery, as much of it as could be read.
     pub message: Arc<Message>,
@@ -110,8 +118,29 @@ pub trait Acknowledge: Send + Sync + 'static {
     /// within [`Capabilities::requeue_delay`].
     async fn requeue(self: Box<Self>, delay: Duration) -> Result<()>;
 
-    /// To the broker's dead-letter place if it has one, else drops it.
-    async fn reject(self: Box<Self>, reason: &str) -> Result<()>;
+    /// To the broker's place for dead letters, or for what cannot be read, if it has one; else drops it.
+    /// What is there says why, from which topic, after how many attempts and when.
+    async fn reject(self: Box<Self>, rejection: &Rejection) -> Result<()>;
+}
+
+/// Why a delivery is not handled again.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Rejection {
+    /// Why.
+    pub reason: DeadReason,
+    /// The last failure, for people.
+    pub error: Option<Arc<str>>,
+    /// Attempts spent.
+    pub attempt: u32,
+    /// When.
+    pub at: Timestamp,
+}
+
+impl Rejection {
+    /// Whether it belongs to what cannot be read, and not to what failed.
+    pub fn is_invalid(&self) -> bool {
+        self.reason == DeadReason::Poison
+    }
 }
 
 /// What a transport can do by itself.

@@ -9,7 +9,7 @@ use punctual::jiff::{SignedDuration, Timestamp};
 use punctual::model::{Message, Topic};
 use punctual::transport::{
     Acknowledge, AcknowledgeMode, AttemptCount, Capabilities, Consumer, Delay, Delivery, Ordering,
-    Outgoing, Receipt, Subscription,
+    Outgoing, Receipt, Rejection, Subscription,
 };
 use punctual::{Error, ManualClock, Result, Transport};
 use tokio::sync::Notify;
@@ -271,8 +271,8 @@ impl Acknowledge for Stub {
         Ok(())
     }
 
-    async fn reject(mut self: Box<Self>, reason: &str) -> Result<()> {
-        self.settle(format!("reject {reason}"));
+    async fn reject(mut self: Box<Self>, rejection: &Rejection) -> Result<()> {
+        self.settle(format!("reject {}", rejection.reason.as_str()));
         Ok(())
     }
 }

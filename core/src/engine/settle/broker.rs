@@ -14,7 +14,7 @@ use crate::event::Event;
 use crate::model::{Execution, Message, MessageRecord, Queue, State, TransportName};
 use crate::policy::{Hold, Judged, Means, Verdict, Why, cannot_wait, hold};
 use crate::storage::{BrokerRecord, Enqueued, Entry};
-use crate::transport::{Acknowledge, AttemptCount, Outgoing, Transport};
+use crate::transport::{Acknowledge, AttemptCount, Outgoing, Rejection, Transport};
 
 /// Settles a delivery of a broker.
 pub(super) struct Broker<'a> {
@@ -76,6 +76,7 @@ impl Broker<'_> {
                 letter.dead = Some(*reason);
                 letter.error.clone_from(error);
                 letter.ended_at = Some(now);
+                let attempt = execution.attempt;
                 self.record(execution, Some(Box::new(letter)), now).await?;
                 self.process.events.emit(Event::MessageDead {
                     message: self.message.id,
@@ -84,7 +85,9 @@ impl Broker<'_> {
                     error: error.clone(),
                 });
                 self.process.hooks.exhausted(&self.message, *reason, error.as_deref());
-                receipt.reject(reason.as_str()).await
+                let (reason, error) = (*reason, error.clone());
+                let rejection = Rejection { reason, error, attempt, at: now };
+                receipt.reject(&rejection).await
             }
         }
     }

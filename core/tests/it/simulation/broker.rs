@@ -11,7 +11,7 @@ use punctual::jiff::Timestamp;
 use punctual::model::MessageId;
 use punctual::transport::{
     Acknowledge, AcknowledgeMode, AttemptCount, Capabilities, Consumer, Delay, Delivery, Ordering,
-    Outgoing, Receipt, Subscription,
+    Outgoing, Receipt, Rejection, Subscription,
 };
 use punctual::{Clock, Error, Message, Result, Transport};
 use tokio::sync::Notify;
@@ -252,7 +252,7 @@ impl Acknowledge for Ticket {
         Ok(())
     }
 
-    async fn reject(self: Box<Self>, _reason: &str) -> Result<()> {
+    async fn reject(self: Box<Self>, _rejection: &Rejection) -> Result<()> {
         self.ack().await
     }
 }

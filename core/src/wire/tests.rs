@@ -1,0 +1,147 @@
+//! Every message comes back as it was sent, and whatever else arrives is read or named.
+
+use std::time::Duration;
+
+use super::*;
+use crate::model::{DeadReason, ExecutionId};
+
+fn topic() -> Topic {
+    Topic::new("mail").unwrap()
+}
+
+fn instant(second: i64) -> Timestamp {
+    Timestamp::from_second(second).unwrap()
+}
+
+fn message() -> Message {
+    let mut headers = Headers::new();
+    headers.insert("tenant", "acme").unwrap();
+    Message {
+        id: MessageId::from_uuid(Uuid::from_u128(7)),
+        topic: topic(),
+        queue: Queue::default(),
+        priority: Priority::default(),
+        due_at: instant(90),
+        created_at: instant(60),
+        source: Source::Published,
+        key: Some(Key::new("order-7").unwrap()),
+        dedupe: None,
+        exclusive: false,
+        body: Body::json("hello").unwrap(),
+        headers,
+        trail: Trail {
+            correlation: Some(Arc::from("story")),
+            causation: Some(ExecutionId::from_uuid(Uuid::from_u128(8))),
+            sequence: 3,
+        },
+        occurrence: None,
+        terms: None,
+        ties: None,
+    }
+}
+
+fn outgoing(message: Message) -> Outgoing {
+    Outgoing { message: Arc::new(message), delay: Duration::ZERO, attempt: 0, group: None }
+}
+
+fn arrive(wire: &Wire) -> Received {
+    let arrived = Arrived {
+        topic: &topic(),
+        body: wire.body.clone(),
+        content_type: Some(wire.content_type.to_string()),
+        key: None,
+        place: format_args!("mail/0/1"),
+        sent_at: instant(1),
+    };
+    receive(arrived, wire.headers.iter().map(|(name, value)| (&**name, value.as_str())))
+}
+
+fn foreign(place: &str, headers: &[(&str, &str)]) -> Received {
+    let arrived = Arrived {
+        topic: &topic(),
+        body: Bytes::from_static(b"{}"),
+        content_type: None,
+        key: Some("customer 9"),
+        place: format_args!("{place}"),
+        sent_at: instant(5),
+    };
+    receive(arrived, headers.iter().copied())
+}
+
+#[test]
+fn a_message_comes_back_as_it_was_sent() {
+    let plain = message();
+    let bare = Message {
+        key: None,
+        due_at: plain.created_at,
+        headers: Headers::new(),
+        trail: Trail::default(),
+        ..plain.clone()
+    };
+    let rich = Message {
+        priority: Priority::HIGHEST,
+        source: Source::Deferred,
+        dedupe: Some(Key::composed("a@b".to_owned())),
+        exclusive: true,
+        terms: Some(Arc::new(Terms::default())),
+        ties: Some(Arc::new(Ties::default())),
+        body: Body::raw(vec![0xff, 0], "image/png"),
+        ..plain.clone()
+    };
+    for sent in [plain, bare, rich] {
+        let received = arrive(&Wire::of(&outgoing(sent.clone())).unwrap());
+        assert_eq!(received.poison, None);
+        assert_eq!((received.attempt, received.group), (0, None));
+        assert_eq!(received.message, sent);
+    }
+}
+
+#[test]
+fn the_count_and_the_only_group_travel_along() {
+    let sent = Outgoing { attempt: 4, group: Some("office".to_owned()), ..outgoing(message()) };
+    let received = arrive(&Wire::of(&sent).unwrap());
+    assert_eq!(received.attempt, 4);
+    assert!(received.is_for("office") && !received.is_for("archive"));
+    assert!(arrive(&Wire::of(&outgoing(message())).unwrap()).is_for("archive"));
+}
+
+#[test]
+fn a_dead_letter_says_why_from_where_how_often_and_when_and_can_be_sent_again() {
+    let rejection = Rejection {
+        reason: DeadReason::AttemptsSpent,
+        error: Some(Arc::from("no\nanswer")),
+        attempt: 5,
+        at: instant(100),
+    };
+    let wire = Wire::dead(&Arc::new(message()), &rejection).unwrap();
+    assert_eq!(wire.header(DEAD_REASON), Some("attempts spent"));
+    assert_eq!(wire.header(DEAD_ERROR), Some("no answer"));
+    assert_eq!(wire.header(DEAD_TOPIC), Some("mail"));
+    assert_eq!(wire.header(DEAD_ATTEMPTS), Some("5"));
+    assert_eq!(wire.header(DEAD_AT), Some("1970-01-01T00:01:40Z"));
+    assert_eq!(arrive(&wire).message, message());
+}
+
+#[test]
+fn a_message_of_somebody_else_is_read_and_known_again() {
+    let received = foreign("mail/0/1", &[("tenant", "acme"), ("note", "two\nlines")]);
+    assert_eq!(received.poison, None);
+    assert_eq!(received.message.key, Some(Key::new("customer 9").unwrap()));
+    assert_eq!(received.message.headers.iter().collect::<Vec<_>>(), [("tenant", "acme")]);
+    assert_eq!(received.message.due_at, instant(5));
+    assert_eq!(received.message.body.content_type, CONTENT_TYPE_UNKNOWN);
+    assert_eq!(received.message.id, foreign("mail/0/1", &[]).message.id);
+    assert_ne!(received.message.id, foreign("mail/0/2", &[]).message.id);
+}
+
+#[test]
+fn what_cannot_be_read_is_poison_that_names_the_header() {
+    for (name, value) in
+        [(ID, "seven"), (CREATED, "yesterday"), (DUE, "soon"), (ATTEMPT, "-1"), (MORE, "{")]
+    {
+        let received = foreign("mail/0/1", &[(name, value), (CORRELATION, "story")]);
+        let poison = received.poison.unwrap();
+        assert!(poison.contains(name) && poison.contains(value), "{poison}");
+        assert_eq!(received.message.trail.correlation.as_deref(), Some("story"));
+    }
+}
