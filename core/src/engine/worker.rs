@@ -144,7 +144,9 @@ impl Service for QueueWorker {
                 self.start(one, later);
             }
         } else {
-            claimed.into_iter().for_each(|one| self.start(one, None));
+            for one in claimed {
+                self.start(one, None);
+            }
         }
         if more {
             return Ok(Turn::Again);
