@@ -91,7 +91,7 @@ async fn recurring<S: Storage + Inspect>(
     };
     // All times lie ahead until every schedule is declared.
     let begin = add(Timestamp::now(), Duration::from_secs(20));
-    let end = add(begin, (SPAN * ROUNDS).saturating_sub(Duration::from_millis(1)));
+    let end = add(begin, (SPAN * ROUNDS).saturating_sub(Duration::from_micros(500)));
     let mut builder = Punctual::builder().storage(storage).handler("tick", handler);
     for index in 0..COUNT {
         let anchor = add(begin, SPAN * index / COUNT);

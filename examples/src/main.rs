@@ -21,7 +21,7 @@ macro_rules! examples {
 
 examples! {
     admin attribute axum backfill batch blocking chain checkpoint config correlation dead_letters delayed
-    edit errors events expiry extractors health limit middleware misfire one_time outcomes overlap priority
+    durable edit errors events expiry extractors health limit middleware misfire one_time outbox outcomes overlap priority
     progress rate rehearsal reporting retry serial shutdown state tower trial unique zones
 }
 

@@ -30,6 +30,7 @@ use crate::storage::{Command, Commanded, Entry};
 pub struct JobBuilder {
     pub(super) name: String,
     zone: Option<String>,
+    anchor: Option<Timestamp>,
     when: When,
     job: Result<Job>,
     terms: Terms,
@@ -41,7 +42,7 @@ pub struct JobBuilder {
 #[derive(Debug)]
 enum When {
     Cron(String),
-    Every(Duration, Timestamp),
+    Every(Duration),
     Once(Timestamp),
     Schedule(Box<Schedule>),
 }
@@ -55,7 +56,7 @@ impl Job {
     /// A job that runs every so often, counted from the epoch unless [`JobBuilder::anchor`] says
     /// otherwise: every 5 minutes means :00, :05, :10 and stays so across restarts.
     pub fn every(name: impl Into<String>, every: Duration) -> JobBuilder {
-        JobBuilder::new(name.into(), When::Every(every, Timestamp::UNIX_EPOCH))
+        JobBuilder::new(name.into(), When::Every(every))
     }
 
     /// A job that runs once at an instant, declared like any other.
@@ -76,6 +77,7 @@ impl JobBuilder {
         Self {
             name,
             zone: None,
+            anchor: None,
             when,
             job,
             terms: Terms::recurring(),
@@ -102,9 +104,7 @@ impl JobBuilder {
 
     /// Where the counting of an interval begins.
     pub fn anchor(mut self, anchor: Timestamp) -> Self {
-        if let When::Every(_, from) = &mut self.when {
-            *from = anchor;
-        }
+        self.anchor = Some(anchor);
         self
     }
 
@@ -254,6 +254,12 @@ impl JobBuilder {
         };
         let mut job = self.job?;
         self.terms.retry.check().map_err(|error| refuse("retry", &error))?;
+        if self.zone.is_some() && !matches!(self.when, When::Cron(_)) {
+            return Err(refuse("zone", &"only a cron expression is read in a zone; leave it out"));
+        }
+        if self.anchor.is_some() && !matches!(self.when, When::Every(_)) {
+            return Err(refuse("anchor", &"only an interval is counted from one; leave it out"));
+        }
         let schedule = match self.when {
             When::Cron(expression) => {
                 let zone = self.zone.as_deref().unwrap_or("UTC");
@@ -262,7 +268,8 @@ impl JobBuilder {
                     .map_err(|error| refuse("cron", &error))?;
                 Schedule::of_cron(cron, zone)
             }
-            When::Every(every, anchor) => {
+            When::Every(every) => {
+                let anchor = self.anchor.unwrap_or(Timestamp::UNIX_EPOCH);
                 Schedule::every(every, anchor).map_err(|error| refuse("every", &error))?
             }
             When::Once(at) => Schedule::once(at),

@@ -141,8 +141,12 @@ pub(crate) async fn handle(
         }
         Err(panic) => Report::Panicked { error: panic_text(&*panic) },
     });
-    let supervised = supervise(process, terms, context, guarded);
-    locked(process, context, terms, supervised).await
+    let supervised = std::pin::pin!(supervise(process, terms, context, guarded));
+    if process.locks.is_none() {
+        return supervised.await;
+    }
+    // Boxed, so that attempts without a lock do not carry the space for one.
+    Box::pin(locked(process, context, terms, supervised)).await
 }
 
 /// What an error leads to that says itself, or by a rule, what should happen.

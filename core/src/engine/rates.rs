@@ -38,9 +38,6 @@ impl Rates {
         for (name, rate) in claimed.iter().filter_map(rate_of) {
             wanted.entry(name.clone()).or_insert((rate, 0)).1 += 1;
         }
-        if wanted.is_empty() {
-            return claimed.into_iter().map(|one| (one, None)).collect();
-        }
         self.planned_until.retain(|_, until| *until > now);
         let mut left: BTreeMap<Key, Left> = BTreeMap::new();
         for (name, (rate, wanted)) in wanted {
@@ -68,6 +65,11 @@ async fn ask(process: &Process, permit: Permit, now: Timestamp) -> Permitted {
         process.events.emit(Event::ServiceFailed { service, error, again_at });
         Permitted { granted: 0, next_at: again_at }
     })
+}
+
+/// Whether a message may have to wait for its rate.
+pub(super) fn has_rate(claimed: &Claimed) -> bool {
+    rate_of(claimed).is_some()
 }
 
 fn rate_of(claimed: &Claimed) -> Option<(&Key, Rate)> {

@@ -8,7 +8,7 @@ use jiff::Timestamp;
 
 use super::attempt::{attempt, context};
 use super::in_flight::{Slot, Slots};
-use super::rates::Rates;
+use super::rates::{Rates, has_rate};
 use super::settle::Started;
 use super::{Process, Service, Settler, Turn, alive, backoff};
 use crate::clock::{Clock, add, within};
@@ -139,8 +139,14 @@ impl Service for QueueWorker {
         let more = claimed.len() == limit;
         self.claimed_last = claimed.len();
         self.full_claims = if more { self.full_claims.wrapping_add(1) } else { 0 };
-        for (one, later) in self.rates.rule(&self.process, claimed, now).await {
-            self.start(one, later);
+        if claimed.iter().any(has_rate) {
+            for (one, later) in self.rates.rule(&self.process, claimed, now).await {
+                self.start(one, later);
+            }
+        } else {
+            for one in claimed {
+                self.start(one, None);
+            }
         }
         if more {
             return Ok(Turn::Again);
