@@ -12,6 +12,8 @@ const REQUIRE: &str = "PUNCTUAL_REQUIRE";
 /// A behaviour by its name, ready to be run.
 pub(crate) struct Trying {
     pub(crate) name: String,
+    /// Why it cannot be tried here, when it cannot: it is ignored then.
+    pub(crate) lacks: Option<String>,
     pub(crate) run: Box<dyn FnOnce() -> Result<(), String> + Send>,
 }
 
@@ -45,11 +47,32 @@ impl Presence {
 
 /// Runs what the command line asks for.
 pub(crate) fn run(name: &str, presence: &Presence, cases: Vec<Trying>) -> ExitCode {
-    let arguments = Arguments::from_args();
+    run_as(Arguments::from_args(), name, presence, cases)
+}
+
+/// The same, so many at once unless the command line says how many.
+pub(crate) fn run_at_once(
+    count: usize,
+    name: &str,
+    presence: &Presence,
+    cases: Vec<Trying>,
+) -> ExitCode {
+    let mut arguments = Arguments::from_args();
+    arguments.test_threads.get_or_insert(count);
+    run_as(arguments, name, presence, cases)
+}
+
+fn run_as(arguments: Arguments, name: &str, presence: &Presence, cases: Vec<Trying>) -> ExitCode {
     if let Presence::Missing(reason) = presence {
         // A runner that lists asks twice; the second time for the ignored ones.
         if !arguments.list || arguments.ignored {
             say(&format!("{name}: every case is ignored: {reason}"));
+        }
+    }
+    let lacking = cases.iter().filter_map(|case| Some((&case.name, case.lacks.as_ref()?)));
+    if *presence == Presence::Here && (!arguments.list || arguments.ignored) {
+        for (case, reason) in lacking {
+            say(&format!("{name}: {case} is ignored: {reason}"));
         }
     }
     let trials = cases.into_iter().map(|case| trial(case, presence.clone())).collect();
@@ -57,21 +80,24 @@ pub(crate) fn run(name: &str, presence: &Presence, cases: Vec<Trying>) -> ExitCo
 }
 
 fn trial(case: Trying, presence: Presence) -> Trial {
-    let is_ignored = matches!(presence, Presence::Missing(_));
-    let run = move || outcome(presence, case.run).map_err(Failed::from);
+    let is_ignored = matches!(presence, Presence::Missing(_)) || case.lacks.is_some();
+    let run = move || match case.lacks {
+        Some(reason) => Err(Failed::from(reason)),
+        None => outcome(presence, case.run).map_err(Failed::from),
+    };
     Trial::test(case.name, run).with_ignored_flag(is_ignored)
 }
 
 /// What is not there never passes, also not when somebody asks for ignored cases to be run.
 fn outcome(presence: Presence, run: impl FnOnce() -> Result<(), String>) -> Result<(), String> {
     match presence {
-        Presence::Here => run_caught(run),
+        Presence::Here => caught(run),
         Presence::Missing(reason) | Presence::Required(reason) => Err(reason),
     }
 }
 
 /// A panic has been printed with its place by the time it is caught; here it only counts.
-fn run_caught(run: impl FnOnce() -> Result<(), String>) -> Result<(), String> {
+pub(crate) fn caught<T>(run: impl FnOnce() -> Result<T, String>) -> Result<T, String> {
     catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|_| Err("panicked".to_owned()))
 }
 
@@ -101,7 +127,7 @@ mod tests {
         for presence in [judge(Some("no address"), ""), judge(Some("no address"), "postgres")] {
             let is_required = matches!(presence, Presence::Required(_));
             assert!(outcome(presence.clone(), || Ok(())).is_err());
-            let case = Trying { name: "a".to_owned(), run: Box::new(|| Ok(())) };
+            let case = Trying { name: "a".to_owned(), lacks: None, run: Box::new(|| Ok(())) };
             assert_eq!(trial(case, presence).has_ignored_flag(), !is_required);
         }
     }

@@ -20,6 +20,8 @@ pub mod enqueue;
 #[allow(missing_docs)]
 pub mod fire;
 #[allow(missing_docs)]
+pub mod groups;
+#[allow(missing_docs)]
 pub mod inbox;
 #[allow(missing_docs)]
 pub mod inspect;
@@ -73,7 +75,8 @@ pub fn run(name: &str, backend: Backend) -> ExitCode {
     let backend = Arc::new(backend);
     let cases = cases().map(|case| {
         let backend = Arc::clone(&backend);
-        Trying { name: case.name(), run: Box::new(move || try_case(&case, &backend)) }
+        let run = Box::new(move || try_case(&case, &backend));
+        Trying { name: case.name(), lacks: None, run }
     });
     harness::run(name, &Presence::of(name, missing), cases.collect())
 }
@@ -86,6 +89,7 @@ fn cases() -> impl Iterator<Item = Case> {
         contents::CASES,
         enqueue::CASES,
         fire::CASES,
+        groups::CASES,
         inbox::CASES,
         inspect::CASES,
         instants::CASES,
