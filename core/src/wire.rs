@@ -207,4 +207,4 @@ fn id_of(place: fmt::Arguments<'_>) -> MessageId {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -9,18 +9,18 @@ use super::own::{
 use super::*;
 use crate::model::{DeadReason, ExecutionId, Terms, Ties};
 
-pub(super) const ENVELOPES: [Envelope; 3] =
+pub(crate) const ENVELOPES: [Envelope; 3] =
     [Envelope::Own, Envelope::CloudEventsBinary, Envelope::CloudEventsStructured];
 
-pub(super) fn topic() -> Topic {
+pub(crate) fn topic() -> Topic {
     Topic::new("mail").unwrap()
 }
 
-pub(super) fn instant(second: i64) -> Timestamp {
+pub(crate) fn instant(second: i64) -> Timestamp {
     Timestamp::from_second(second).unwrap()
 }
 
-pub(super) fn message() -> Message {
+pub(crate) fn message() -> Message {
     let mut headers = Headers::new();
     headers.insert("tenant", "acme").unwrap();
     Message {
@@ -47,11 +47,11 @@ pub(super) fn message() -> Message {
     }
 }
 
-pub(super) fn outgoing(message: Message) -> Outgoing {
+pub(crate) fn outgoing(message: Message) -> Outgoing {
     Outgoing { message: Arc::new(message), delay: Duration::ZERO, attempt: 0, group: None }
 }
 
-pub(super) fn arrive(wire: &Wire) -> Received {
+pub(crate) fn arrive(wire: &Wire) -> Received {
     let arrived = Arrived {
         topic: &topic(),
         body: wire.body.clone(),
