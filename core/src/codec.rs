@@ -15,6 +15,7 @@ use serde::de::DeserializeOwned;
 #[cfg(feature = "messagepack")]
 pub use message_pack::MessagePack;
 
+use crate::engine::Options;
 use crate::error::{Error, Result};
 use crate::model::{Body, CONTENT_TYPE_UNKNOWN, JSON, Message, PAYLOAD_MAX_DEFAULT};
 
@@ -85,8 +86,8 @@ impl Codecs {
     }
 
     /// Refuses what could not be told apart.
-    pub(crate) fn checked(mut self, payload_max: usize) -> Result<Self> {
-        self.payload_max = payload_max;
+    pub(crate) fn checked(mut self, options: &Options) -> Result<Self> {
+        self.payload_max = options.payload_max;
         for (index, codec) in self.others.iter().enumerate() {
             let name = codec.content_type();
             let is_like = |other: &str| other.eq_ignore_ascii_case(name);

@@ -4,7 +4,7 @@ use std::future::IntoFuture;
 
 use futures_util::future::BoxFuture;
 
-use super::publish::Via;
+use super::via::Via;
 use super::{Publish, Published, Publisher};
 use crate::error::{Error, Result};
 use crate::model::BatchId;

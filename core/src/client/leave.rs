@@ -1,11 +1,10 @@
-//! The end of the publish chain: a message leaves through its transport, or into the storage. Who makes
-//! it wait is the hold policy's word; whether it is stored first is its sender's.
+//! Messages leave: through their transport, or into the storage. Who makes one
+//! wait is the hold policy's word; whether it is stored first is its sender's.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
-use async_trait::async_trait;
 use jiff::Timestamp;
 
 use super::Published;
@@ -15,7 +14,6 @@ use crate::compression::compress;
 use crate::engine::Process;
 use crate::error::{Error, Result};
 use crate::event::Event;
-use crate::middleware::PublishEnd;
 use crate::model::{Message, MessageId, TransportName};
 use crate::policy::{Hold, Means, cannot_wait, hold};
 use crate::storage::{Enqueued, Entry};
@@ -131,7 +129,7 @@ impl<'a> Leaving<'a> {
 }
 
 /// Sends one message; the usual case, which pays for no batch.
-async fn leave_alone(
+pub(super) async fn leave_alone(
     process: &Process,
     mut message: Message,
     way: &Way,
@@ -257,52 +255,6 @@ fn too_large(message: &Message, name: &TransportName, payload_max: usize) -> Err
         message.body.bytes.len()
     ))
     .with("message", message.id)
-}
-
-/// The end of the chain of a message that leaves now.
-pub(super) struct End<'a> {
-    process: &'a Process,
-    way: Way,
-    now: Timestamp,
-    published: Mutex<Option<Published>>,
-}
-
-impl<'a> End<'a> {
-    pub(super) fn new(process: &'a Process, way: Way, now: Timestamp) -> Self {
-        Self { process, way, now, published: Mutex::new(None) }
-    }
-
-    /// What became of it; nothing when a middleware kept it.
-    pub(super) fn published(self) -> Option<Published> {
-        self.published.into_inner().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-#[async_trait]
-impl PublishEnd for End<'_> {
-    async fn publish(&self, message: Message) -> Result<()> {
-        let published = leave_alone(self.process, message, &self.way, self.now).await?;
-        *self.published.lock().unwrap_or_else(PoisonError::into_inner) = Some(published);
-        Ok(())
-    }
-}
-
-/// The end of the chain of a message that somebody else stores.
-#[derive(Default)]
-pub(super) struct Kept(Mutex<Option<Message>>);
-
-impl Kept {
-    pub(super) fn message(self) -> Option<Message> {
-        self.0.into_inner().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-#[async_trait]
-impl PublishEnd for Kept {
-    async fn publish(&self, message: Message) -> Result<()> {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(message);
-        Ok(())
-    }
 }
 
 /// Emits what the storage answered.

@@ -2,6 +2,7 @@
 
 mod admin;
 mod batch;
+mod end;
 mod job_options;
 mod jobs;
 mod leave;
@@ -11,6 +12,7 @@ mod publisher;
 mod request;
 mod requests;
 mod ties;
+mod via;
 
 pub use admin::{
     Admin, Backfill, BackfillOrder, Backfilled, Counted, OCCURRENCES_MAX, PauseRequest, SWEEP_MAX,

@@ -6,7 +6,9 @@ use std::sync::Arc;
 
 use super::requests::Requests;
 use crate::codec::Codecs;
+use crate::engine::Options;
 use crate::error::{Error, Result};
+use crate::handler::States;
 use crate::model::{Topic, TransportName};
 use crate::transport::Transport;
 
@@ -61,25 +63,22 @@ impl Sends {
     pub(crate) fn build(
         self,
         transports: &Transports,
-        codecs: Arc<Codecs>,
-        requests_max: usize,
+        states: &States,
+        options: &Options,
     ) -> Result<Outbound> {
         let mut routes = Routes::default();
         for (pattern, transport) in self.routes {
             let what = format!("the route of {pattern:?}");
             let transport = known(transport, &what, transports)?;
             let pattern = pattern.trim().to_owned();
-            let is_new = match pattern.strip_suffix('*') {
-                Some(beginning) => {
-                    check_beginning(beginning, &pattern)?;
-                    let is_new = routes.beginnings.iter().all(|(known, _)| known != beginning);
-                    routes.beginnings.push((beginning.to_owned(), transport));
-                    is_new
-                }
-                None => {
-                    let topic = Topic::new(&pattern)?.to_string();
-                    routes.exact.insert(topic, transport).is_none()
-                }
+            let is_new = if let Some(beginning) = pattern.strip_suffix('*') {
+                check_beginning(beginning, &pattern)?;
+                let is_new = routes.beginnings.iter().all(|(known, _)| known != beginning);
+                routes.beginnings.push((beginning.to_owned(), transport));
+                is_new
+            } else {
+                let topic = Topic::new(&pattern)?.to_string();
+                routes.exact.insert(topic, transport).is_none()
             };
             if !is_new {
                 return Err(Error::conflict(format!("{what} is given twice; keep one of them")));
@@ -93,7 +92,8 @@ impl Sends {
         for transport in self.prefer_storage {
             prefer_storage.insert(known(transport, "prefer_storage()", transports)?);
         }
-        let (sending, requests) = (self.sending, Requests::new(requests_max));
+        let (codecs, requests) = (states.codecs().clone(), Requests::new(options.requests_max));
+        let sending = self.sending;
         Ok(Outbound { sending, codecs, requests, routes, prefer_storage })
     }
 }

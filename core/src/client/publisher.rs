@@ -6,8 +6,10 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use serde::Serialize;
 
-use super::leave::{End, Kept, Leaving, Way, entry, tell};
-use super::publish::{Draft, Publish, Published, Via};
+use super::end::{End, Kept};
+use super::leave::{Leaving, Way, entry, tell};
+use super::publish::{Draft, Publish, Published};
+use super::via::Via;
 use crate::builtin::GROUP_DEFAULT;
 use crate::clock::between;
 use crate::compression::compress;

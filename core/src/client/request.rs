@@ -8,8 +8,8 @@ use futures_util::future::BoxFuture;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::publish::Via;
 use super::requests::reply_topic;
+use super::via::Via;
 use super::{Publish, Publisher};
 use crate::builtin::GROUP_DEFAULT;
 use crate::clock::{add, within};
@@ -69,12 +69,11 @@ impl Publisher {
         let via = via.transpose()?;
         let publish = self.publish_body(topic, body).set(|draft| {
             draft.headers.note(noted::REPLY_OF, request.id.to_string());
-            match via {
-                Some(name) => draft.via = Via::Transport(name),
-                None => {
-                    draft.via = Via::Storage;
-                    draft.queue = Queue::of_group(&draft.topic, GROUP_DEFAULT);
-                }
+            if let Some(name) = via {
+                draft.via = Via::Transport(name);
+            } else {
+                draft.via = Via::Storage;
+                draft.queue = Queue::of_group(&draft.topic, GROUP_DEFAULT);
             }
             Ok(())
         });

@@ -26,7 +26,7 @@ const REPLIES_MAX: usize = 100;
 /// The requests of a process.
 pub(crate) struct Requests {
     waiting: Arc<Waiting>,
-    requests_max: usize,
+    waiting_max: usize,
     /// By which ways replies are received already.
     ways: Mutex<BTreeMap<Option<TransportName>, Arc<OnceCell<()>>>>,
     tasks: Mutex<JoinSet<()>>,
@@ -76,16 +76,16 @@ pub(super) fn reply_topic(process: ProcessId) -> Result<Topic> {
 }
 
 impl Requests {
-    pub(super) fn new(requests_max: usize) -> Self {
+    pub(super) fn new(waiting_max: usize) -> Self {
         let (waiting, ways, tasks) = (Arc::default(), Mutex::default(), Mutex::default());
-        Self { waiting, requests_max, ways, tasks }
+        Self { waiting, waiting_max, ways, tasks }
     }
 
     /// Begins to wait for the reply to a request.
     pub(super) fn wait(&self, request: MessageId) -> Result<Asked<'_>> {
         let (sender, reply) = oneshot::channel();
         let mut waiting = self.waiting.lock();
-        if waiting.len() >= self.requests_max {
+        if waiting.len() >= self.waiting_max {
             return Err(Error::unavailable(format!(
                 "{} requests wait for their reply, which is the most; ask again later, or raise requests_max",
                 waiting.len()
@@ -128,7 +128,7 @@ impl Requests {
             Ok(())
         })
         .await
-        .map(|_: &()| ())
+        .copied()
     }
 
     /// Waits until nothing is received any more; the process was told to stop before.

@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use super::Publish;
-use super::publish::{Draft, Due, Via};
+use super::publish::{Draft, Due};
+use super::via::Via;
 use crate::error::{Error, Result};
 use crate::model::{Key, Limit, Link, LinkOn, Rate, Terms, Topic, Unique};
 

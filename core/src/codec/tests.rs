@@ -1,7 +1,6 @@
 //! Bodies are written by the codec that was asked for and read by the one they name.
 
 use super::*;
-use crate::model::Topic;
 
 /// Numbers as decimal text behind a mark, so that it reads nothing that JSON wrote.
 struct Marked;
@@ -26,8 +25,7 @@ impl Codec for Marked {
 }
 
 fn message(body: Body) -> Message {
-    let topic = Topic::new("mail").unwrap();
-    Message { body, topic, ..crate::wire::tests::message() }
+    Message { body, ..crate::wire::tests::message() }
 }
 
 fn both(default: bool) -> Codecs {
@@ -37,7 +35,7 @@ fn both(default: bool) -> Codecs {
     } else {
         codecs.add(Arc::new(Marked));
     }
-    codecs.checked(1_000).unwrap()
+    codecs.checked(&Options::default()).unwrap()
 }
 
 #[test]
@@ -81,7 +79,7 @@ fn two_codecs_for_one_content_type_are_refused() {
     let mut twice = Codecs::default();
     twice.add(Arc::new(Marked));
     twice.add(Arc::new(Marked));
-    let error = twice.checked(1_000).unwrap_err().to_string();
+    let error = twice.checked(&Options::default()).unwrap_err().to_string();
     assert!(error.contains("two codecs for \"application/x-marked\""), "{error}");
 }
 
@@ -96,7 +94,7 @@ fn message_pack_goes_there_and_back() {
     }
     let mut codecs = Codecs::default();
     codecs.add(Arc::new(MessagePack));
-    let codecs = codecs.checked(1_000).unwrap();
+    let codecs = codecs.checked(&Options::default()).unwrap();
     let order = Order { number: 7, lines: vec![("tea".to_owned(), 2.5)], note: None };
     let body = codecs.write(&order, Some("application/msgpack")).unwrap();
     assert!(body.bytes.len() < serde_json::to_vec(&order).unwrap().len());

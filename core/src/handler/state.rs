@@ -60,8 +60,8 @@ impl States {
     }
 
     /// What bodies are read with.
-    pub(crate) fn reading_with(mut self, codecs: Arc<Codecs>) -> Self {
-        self.codecs = codecs;
+    pub(crate) fn reading_with(mut self, codecs: Codecs) -> Self {
+        self.codecs = Arc::new(codecs);
         self
     }
 

@@ -239,9 +239,8 @@ impl Builder {
     pub fn build(self) -> Result<Punctual> {
         self.options.check()?;
         let transports = named_transports(self.transports)?;
-        let codecs = Arc::new(self.codecs.checked(self.options.payload_max)?);
-        let outbound = self.sends.build(&transports, codecs.clone(), self.options.requests_max)?;
-        let states = self.states.checked()?.reading_with(codecs);
+        let states = self.states.checked()?.reading_with(self.codecs.checked(&self.options)?);
+        let outbound = self.sends.build(&transports, &states, &self.options)?;
         let jobs = jobs(self.jobs, &self.calendars)?;
         check_jobs(&jobs, self.holds, &self.options)?;
         let registry = registry(self.handlers, &states)?;

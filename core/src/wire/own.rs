@@ -15,22 +15,22 @@ use crate::error::{Error, Result};
 use crate::model::{Key, Message, Occurrence, Priority, Source, Terms, Ties, noted};
 use crate::transport::{Outgoing, Rejection};
 
-pub(super) const ID: &str = "punctual-id";
-pub(super) const KEY: &str = "punctual-key";
-pub(super) const CREATED: &str = "punctual-created";
-pub(super) const DUE: &str = "punctual-due";
-pub(super) const CORRELATION: &str = "punctual-correlation";
-pub(super) const CAUSATION: &str = "punctual-causation";
-pub(super) const SEQUENCE: &str = "punctual-sequence";
-pub(super) const MORE: &str = "punctual-more";
-pub(super) const ATTEMPT: &str = "punctual-attempt";
-pub(super) const GROUP: &str = "punctual-group";
-pub(super) const DEAD_REASON: &str = "punctual-dead-reason";
-pub(super) const DEAD_ERROR: &str = "punctual-dead-error";
-pub(super) const DEAD_TOPIC: &str = "punctual-dead-topic";
-pub(super) const DEAD_ATTEMPTS: &str = "punctual-dead-attempts";
-pub(super) const DEAD_AT: &str = "punctual-dead-at";
-pub(super) const RESERVED: &str = "punctual-";
+pub(in crate::wire) const ID: &str = "punctual-id";
+pub(in crate::wire) const KEY: &str = "punctual-key";
+pub(in crate::wire) const CREATED: &str = "punctual-created";
+pub(in crate::wire) const DUE: &str = "punctual-due";
+pub(in crate::wire) const CORRELATION: &str = "punctual-correlation";
+pub(in crate::wire) const CAUSATION: &str = "punctual-causation";
+pub(in crate::wire) const SEQUENCE: &str = "punctual-sequence";
+pub(in crate::wire) const MORE: &str = "punctual-more";
+pub(in crate::wire) const ATTEMPT: &str = "punctual-attempt";
+pub(in crate::wire) const GROUP: &str = "punctual-group";
+pub(in crate::wire) const DEAD_REASON: &str = "punctual-dead-reason";
+pub(in crate::wire) const DEAD_ERROR: &str = "punctual-dead-error";
+pub(in crate::wire) const DEAD_TOPIC: &str = "punctual-dead-topic";
+pub(in crate::wire) const DEAD_ATTEMPTS: &str = "punctual-dead-attempts";
+pub(in crate::wire) const DEAD_AT: &str = "punctual-dead-at";
+pub(in crate::wire) const RESERVED: &str = "punctual-";
 
 /// The most bytes of an error that travel with a dead letter.
 const DEAD_ERROR_MAX: usize = 2_048;
@@ -55,7 +55,7 @@ struct More<'a> {
 }
 
 /// A message as our own envelope carries it.
-pub(super) fn wire(outgoing: &Outgoing) -> Result<Wire> {
+pub(in crate::wire) fn wire(outgoing: &Outgoing) -> Result<Wire> {
     let message = &*outgoing.message;
     let mut wire = Wire {
         headers: Vec::with_capacity(message.headers.len() + 4),
@@ -80,7 +80,7 @@ pub(super) fn wire(outgoing: &Outgoing) -> Result<Wire> {
 }
 
 /// A message as a dead letter: with why, from where, after how many attempts and when.
-pub(super) fn dead(message: &Arc<Message>, rejection: &Rejection) -> Result<Wire> {
+pub(in crate::wire) fn dead(message: &Arc<Message>, rejection: &Rejection) -> Result<Wire> {
     let message = Arc::clone(message);
     let topic = message.topic.clone();
     let attempt = rejection.attempt;
@@ -95,7 +95,7 @@ pub(super) fn dead(message: &Arc<Message>, rejection: &Rejection) -> Result<Wire
 }
 
 impl Wire {
-    pub(super) fn note(&mut self, name: &'static str, value: impl fmt::Display) {
+    pub(in crate::wire) fn note(&mut self, name: &'static str, value: impl fmt::Display) {
         self.headers.push((Cow::Borrowed(name), value.to_string()));
     }
 
@@ -107,20 +107,20 @@ impl Wire {
 }
 
 /// What is read while headers come in: the due time is settled when all of them have.
-pub(super) struct Reading {
-    pub(super) received: Received,
-    pub(super) due_at: Option<Timestamp>,
+pub(in crate::wire) struct Reading {
+    pub(in crate::wire) received: Received,
+    pub(in crate::wire) due_at: Option<Timestamp>,
 }
 
 impl Reading {
     /// Takes one header in; what cannot be read makes the message poison.
-    pub(super) fn take(&mut self, name: &str, value: &str) {
+    pub(in crate::wire) fn take(&mut self, name: &str, value: &str) {
         let taken = self.note(name, value);
         self.blame(taken);
     }
 
     /// Remembers the first thing that could not be read.
-    pub(super) fn blame(&mut self, read: Result<()>) {
+    pub(in crate::wire) fn blame(&mut self, read: Result<()>) {
         if let Err(error) = read {
             self.received.poison.get_or_insert_with(|| error.to_string());
         }
@@ -153,7 +153,7 @@ impl Reading {
     }
 
     /// The message as it was sent.
-    pub(super) fn done(mut self) -> Received {
+    pub(in crate::wire) fn done(mut self) -> Received {
         let message = &mut self.received.message;
         message.due_at = self.due_at.unwrap_or(message.created_at);
         self.received
@@ -201,11 +201,11 @@ fn more(message: &Message) -> Result<Option<String>> {
     Ok(Some(text))
 }
 
-pub(super) fn parsed<T: FromStr<Err: fmt::Display>>(name: &str, value: &str) -> Result<T> {
+pub(in crate::wire) fn parsed<T: FromStr<Err: fmt::Display>>(name: &str, value: &str) -> Result<T> {
     value.parse().map_err(|error| unreadable(name, value, &error))
 }
 
-pub(super) fn unreadable(name: &str, value: &str, error: &dyn fmt::Display) -> Error {
+pub(in crate::wire) fn unreadable(name: &str, value: &str, error: &dyn fmt::Display) -> Error {
     Error::invalid(format!("the header {name:?} with {value:?} cannot be read: {error}"))
 }
 

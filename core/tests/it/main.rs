@@ -40,6 +40,7 @@ mod reconciliation;
 mod rehearsing;
 mod reporting;
 mod requests;
+mod routes;
 mod scheduling;
 mod sending;
 mod shutdown;

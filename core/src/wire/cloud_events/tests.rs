@@ -122,7 +122,7 @@ fn a_strangers_structured_event_is_read() {
 
 #[test]
 fn a_strangers_binary_event_is_read_under_the_names_of_every_broker() {
-    for prefix in super::PREFIXES {
+    for prefix in super::reading::PREFIXES {
         let named: Vec<(String, &str)> = [
             ("specversion", "1.0"),
             ("type", "mail"),
@@ -167,7 +167,7 @@ fn a_strangers_event_that_is_sent_on_is_the_same_event() {
 
 #[test]
 fn attributes_can_have_the_prefix_of_their_broker() {
-    for prefix in super::PREFIXES {
+    for prefix in super::reading::PREFIXES {
         let wire = sent(Envelope::CloudEventsBinary, message()).with_attribute_prefix(prefix);
         assert_eq!(wire.header(&format!("{prefix}specversion")), Some("1.0"));
         assert_eq!(arrive(&wire).message, message(), "{prefix:?}");
