@@ -92,7 +92,10 @@ async fn consume(
             Some(wait) => match within(&SystemClock, add(SystemClock.now(), wait), receiving).await
             {
                 Some(deliveries) => deliveries?,
-                None => return Ok(tell(&format!("Nothing came for {wait:?}."))),
+                None => {
+                    tell(&format!("Nothing came for {wait:?}."));
+                    return Ok(());
+                }
             },
         };
         for delivery in deliveries {
