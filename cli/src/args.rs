@@ -2,9 +2,12 @@
 
 use clap::{Parser, Subcommand};
 
+use crate::commands::consume::ConsumeArgs;
 use crate::commands::cron::CronCommand;
 use crate::commands::demo::DemoArgs;
 use crate::commands::doctor::DoctorArgs;
+use crate::commands::publish::PublishArgs;
+use crate::commands::topics::TopicsArgs;
 use crate::commands::transfer::{ExportArgs, ImportArgs, MoveArgs};
 
 /// Messages now, messages later, and work on a schedule.
@@ -18,6 +21,8 @@ pub(crate) struct Args {
 /// The first word after `punctual`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
+    /// Print messages of a topic as they come.
+    Consume(ConsumeArgs),
     /// Try out cron expressions.
     #[command(subcommand)]
     Cron(CronCommand),
@@ -32,4 +37,8 @@ pub(crate) enum Command {
     Import(ImportArgs),
     /// Copy the jobs and unfinished messages of one storage into another.
     Move(MoveArgs),
+    /// Send one message.
+    Publish(PublishArgs),
+    /// List the topics of a transport.
+    Topics(TopicsArgs),
 }

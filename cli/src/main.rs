@@ -17,11 +17,14 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
     match Args::parse().command {
+        Command::Consume(arguments) => commands::consume::run(&arguments),
         Command::Cron(command) => commands::cron::run(command),
         Command::Demo(arguments) => commands::demo::run(&arguments),
         Command::Doctor(arguments) => commands::doctor::run(&arguments),
         Command::Export(arguments) => commands::transfer::run_export(&arguments),
         Command::Import(arguments) => commands::transfer::run_import(&arguments),
         Command::Move(arguments) => commands::transfer::run_move(&arguments),
+        Command::Publish(arguments) => commands::publish::run(&arguments),
+        Command::Topics(arguments) => commands::topics::run(&arguments),
     }
 }

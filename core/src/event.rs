@@ -115,6 +115,22 @@ events! {
         /// The transport.
         transport: TransportName,
     }
+    /// A transport did not take a message for a passing reason, and the storage keeps it for the relay.
+    MessageFellBack, "message.fell_back", WARN {
+        /// The message.
+        message: MessageId,
+        /// The transport.
+        transport: TransportName,
+        /// What the transport answered.
+        error: String,
+    }
+    /// A reply came that nobody waits for any more; it was dropped.
+    ReplyLate, "reply.late", INFO {
+        /// The reply.
+        message: MessageId,
+        /// The request it answers, when it says so.
+        request: Option<MessageId>,
+    }
     /// A message was given up and is kept as a dead letter.
     MessageDead, "message.dead", ERROR {
         /// The message.

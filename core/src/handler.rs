@@ -20,6 +20,7 @@ mod function;
 mod others;
 mod outcome;
 mod payload;
+mod replying;
 mod reporting;
 mod rules;
 mod state;

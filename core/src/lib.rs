@@ -80,6 +80,9 @@ mod guide_handlers {}
 #[doc = include_str!("../../docs/guide/jobs.md")]
 mod guide_jobs {}
 #[cfg(doctest)]
+#[doc = include_str!("../../docs/guide/publishing.md")]
+mod guide_publishing {}
+#[cfg(doctest)]
 #[doc = include_str!("../../docs/guide/operating.md")]
 mod guide_operating {}
 #[cfg(doctest)]
@@ -97,6 +100,8 @@ pub mod builtin;
 pub mod chrono;
 pub mod client;
 pub mod clock;
+pub mod codec;
+mod compression;
 pub mod config;
 #[doc(hidden)]
 pub mod declared;
@@ -122,8 +127,9 @@ pub mod transport;
 pub mod wire;
 
 pub use crate::builtin::{Deduplicate, ManualClock, MemoryStorage, StoredTransport};
-pub use crate::client::{Admin, JobBuilder, Jobs, Publisher};
+pub use crate::client::{Admin, JobBuilder, Jobs, Publisher, Reply, Sending};
 pub use crate::clock::{Clock, StorageClock, SystemClock};
+pub use crate::codec::Codec;
 pub use crate::config::Configuration;
 pub use crate::declared::{Declare, DeclaredJob};
 pub use crate::engine::{Exhausted, Failure, Options, Service, Turn};
@@ -151,4 +157,4 @@ pub use crate::transport::Transport;
 pub use punctual_macros::job;
 #[doc(inline)]
 pub use punctual_schedule as schedule;
-pub use {bytes, jiff, serde_json, uuid};
+pub use {bytes, erased_serde, jiff, serde_json, uuid};

@@ -6,6 +6,7 @@ mod configure;
 mod hooked;
 mod registering;
 mod running;
+mod sending;
 mod shared;
 mod until;
 

@@ -19,6 +19,7 @@ pub use backfill::{Backfill, BackfillOrder, Backfilled, OCCURRENCES_MAX, Which};
 pub use sweeping::{Counted, SWEEP_MAX, Swept};
 
 use crate::clock::subtract;
+use crate::compression::opened;
 use crate::engine::{Process, occurrence_message, resume};
 use crate::error::{Error, Result};
 use crate::event::Event;
@@ -105,12 +106,16 @@ impl Admin {
         filter: MessageFilter,
         page: Page<MessageId>,
     ) -> Result<Paged<MessageRecord, MessageId>> {
-        self.process.inspect.messages(filter, page).await
+        let mut paged = self.process.inspect.messages(filter, page).await?;
+        let payload_max = self.process.options.payload_max;
+        paged.rows = paged.rows.into_iter().map(|row| opened(row, payload_max)).collect();
+        Ok(paged)
     }
 
     /// One message.
     pub async fn message(&self, id: MessageId) -> Result<Option<MessageRecord>> {
-        self.process.inspect.message(id).await
+        let record = self.process.inspect.message(id).await?;
+        Ok(record.map(|record| opened(record, self.process.options.payload_max)))
     }
 
     /// Messages that were given up, newest first.

@@ -4,6 +4,7 @@ use std::future::IntoFuture;
 
 use futures_util::future::BoxFuture;
 
+use super::via::Via;
 use super::{Publish, Published, Publisher};
 use crate::error::{Error, Result};
 use crate::model::BatchId;
@@ -84,8 +85,11 @@ impl Batch {
 /// A message of a batch waits in the storage, because nobody counts what a broker carries.
 fn stored(publish: Publish) -> Publish {
     publish.set(|draft| match &draft.via {
-        None => Ok(()),
-        Some(via) => Err(Error::invalid(format!(
+        Via::Routed | Via::Storage => {
+            draft.via = Via::Storage;
+            Ok(())
+        }
+        Via::Transport(via) => Err(Error::invalid(format!(
             "a message of a batch cannot go by the transport {via:?}, which counts none; leave via() out"
         ))),
     })

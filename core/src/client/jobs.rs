@@ -295,7 +295,8 @@ impl Jobs {
     /// A one-time job, stored when it is awaited. Its handler is found by its name.
     pub fn once(&self, name: impl AsRef<str>) -> Once {
         let name = name.as_ref();
-        let publish = Publisher::new(self.process.clone()).publish_body(name, Body::empty());
+        let publish =
+            Publisher::new(self.process.clone()).publish_body(name, Body::empty()).via_storage();
         let publish = match JobName::new(name) {
             Ok(job) => publish.edit(|draft| {
                 draft.source = Source::Deferred;

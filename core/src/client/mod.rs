@@ -2,11 +2,17 @@
 
 mod admin;
 mod batch;
+mod end;
 mod job_options;
 mod jobs;
+mod leave;
+mod outbound;
 mod publish;
 mod publisher;
+mod request;
+mod requests;
 mod ties;
+mod via;
 
 pub use admin::{
     Admin, Backfill, BackfillOrder, Backfilled, Counted, OCCURRENCES_MAX, PauseRequest, SWEEP_MAX,
@@ -15,5 +21,8 @@ pub use admin::{
 pub use batch::{BATCH_MEMBERS_MAX, Batch, Batched};
 pub use job_options::Exclusion;
 pub use jobs::{JobBuilder, Jobs, Once};
+pub use outbound::Sending;
+pub(crate) use outbound::{Outbound, Sends};
 pub use publish::{Publish, Published};
 pub use publisher::Publisher;
+pub use request::{REPLY_TIMEOUT_DEFAULT, Reply, Request};

@@ -8,12 +8,12 @@ use std::time::Duration;
 use futures_util::future::BoxFuture;
 use jiff::Timestamp;
 
-use super::Publisher;
+use super::via::Via;
+use super::{Publisher, Sending};
 use crate::clock::{add, subtract};
 use crate::error::{Error, Result};
 use crate::model::{
     Body, Headers, Key, MessageId, Occurrence, Priority, Queue, Source, Terms, Ties, Topic,
-    TransportName,
 };
 use crate::outbox::Outbox;
 use crate::storage::{Enqueued, Entry};
@@ -62,7 +62,9 @@ pub(super) struct Draft {
     pub(super) occurrence: Option<Occurrence>,
     pub(super) terms: Option<Terms>,
     pub(super) ties: Ties,
-    pub(super) via: Option<TransportName>,
+    pub(super) via: Via,
+    pub(super) group: Option<String>,
+    pub(super) sending: Option<Sending>,
 }
 
 impl Draft {
@@ -84,7 +86,9 @@ impl Draft {
             occurrence: None,
             terms: None,
             ties: Ties::default(),
-            via: None,
+            via: Via::Routed,
+            group: None,
+            sending: None,
         }
     }
 }
@@ -212,14 +216,6 @@ impl Publish {
     /// The terms it is handled under, instead of its handler's.
     pub fn terms(self, terms: Terms) -> Self {
         self.edit(|draft| draft.terms = Some(terms))
-    }
-
-    /// The transport that carries it; without one the storage does.
-    pub fn via(self, transport: impl AsRef<str>) -> Self {
-        self.set(|draft| {
-            draft.via = Some(TransportName::new(transport)?);
-            Ok(())
-        })
     }
 }
 

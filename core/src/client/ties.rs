@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use super::Publish;
 use super::publish::{Draft, Due};
+use super::via::Via;
 use crate::error::{Error, Result};
 use crate::model::{Key, Limit, Link, LinkOn, Rate, Terms, Topic, Unique};
 
@@ -121,8 +122,11 @@ fn link(on: LinkOn, draft: Draft) -> Result<Link> {
     if draft.dedupe.is_some() {
         return refused("a uniqueness of its own");
     }
-    if draft.via.is_some() {
+    if matches!(draft.via, Via::Transport(_)) {
         return refused("a transport of its own");
+    }
+    if draft.group.is_some() {
+        return refused("a group of its own");
     }
     if draft.ties.limit.is_some() || draft.ties.batch.is_some() || draft.ties.waits_for.is_some() {
         return refused("a limit or a batch of its own");

@@ -42,6 +42,11 @@ pub struct Options {
     pub settle_patience: Duration,
     /// The largest payload in bytes. Default 1 MiB.
     pub payload_max: usize,
+    /// Bodies larger than this many bytes are compressed while they are stored and carried. Default none:
+    /// nothing is. What is read was compressed or not, whatever is set here.
+    pub compress_above: Option<usize>,
+    /// How many requests may wait for their reply at once. Default 1,000; one more is refused.
+    pub requests_max: usize,
     /// How far in the past an instant may lie and still count as now. Default 1 s.
     pub past_tolerance: Duration,
     /// Finished messages and history older than this are deleted. Default none: nothing is.
@@ -69,6 +74,8 @@ impl Default for Options {
             grace: Duration::from_secs(5),
             settle_patience: Duration::from_secs(60),
             payload_max: PAYLOAD_MAX_DEFAULT,
+            compress_above: None,
+            requests_max: 1_000,
             past_tolerance: Duration::from_secs(1),
             retention: None,
             scheduling: true,
@@ -97,10 +104,14 @@ impl Options {
             ("concurrency", self.concurrency),
             ("batch", self.batch),
             ("payload_max", self.payload_max),
+            ("requests_max", self.requests_max),
         ] {
             if value == 0 {
                 return Err(Error::invalid(format!("{name} is 0; it must be at least 1")));
             }
+        }
+        if self.compress_above.is_some() {
+            crate::compression::check()?;
         }
         if self.timeout.is_some_and(|timeout| timeout.is_zero()) {
             return Err(Error::invalid(

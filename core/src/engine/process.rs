@@ -9,6 +9,7 @@ use jiff::Timestamp;
 use super::in_flight::InFlight;
 use super::recent::Recent;
 use super::{Hooks, Options, Registry, Stop, Turns};
+use crate::client::Outbound;
 use crate::clock::{Clock, StorageClock};
 use crate::config::Misconfigured;
 use crate::event::Events;
@@ -35,6 +36,8 @@ pub(crate) struct Process {
     pub(crate) inspect: Arc<dyn Inspect>,
     pub(crate) holds: bool,
     pub(crate) transports: BTreeMap<TransportName, Arc<dyn Transport>>,
+    /// What is the same for everything it sends.
+    pub(crate) outbound: Outbound,
     pub(crate) registry: Registry,
     pub(crate) states: States,
     pub(crate) rules: Rules,

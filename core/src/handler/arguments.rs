@@ -6,6 +6,7 @@ use std::future::Future;
 use super::extract::{Argument, First};
 use super::state::States;
 use super::{Context, HandlerError, ViaPayload};
+use crate::codec::Codecs;
 use crate::error::Result;
 use crate::model::Message;
 
@@ -19,7 +20,7 @@ pub trait Arguments<Via>: Sized + Send + 'static {
     /// Takes what they need from the states, once.
     fn ready(states: &States) -> Result<Self::Ready>;
     /// Reads the message; fails when it does not fit.
-    fn read(message: &Message) -> Result<Self::Read>;
+    fn read(message: &Message, codecs: &Codecs) -> Result<Self::Read>;
     /// The arguments for one attempt.
     fn take(
         read: Self::Read,
@@ -36,7 +37,7 @@ impl Arguments<()> for () {
         Ok(())
     }
 
-    fn read(_: &Message) -> Result<()> {
+    fn read(_: &Message, _: &Codecs) -> Result<()> {
         Ok(())
     }
 
@@ -60,8 +61,8 @@ macro_rules! arguments {
                 Ok(($First::ready(states)?, $($Rest::ready(states)?,)*))
             }
 
-            fn read(message: &Message) -> Result<Self::Read> {
-                $First::read(message)
+            fn read(message: &Message, codecs: &Codecs) -> Result<Self::Read> {
+                $First::read(message, codecs)
             }
 
             #[allow(non_snake_case)] // a variable per type, named like it
@@ -112,8 +113,8 @@ impl<M: First<ViaPayload>> Arguments<ViaPayload> for Whole<M> {
         M::ready(states)
     }
 
-    fn read(message: &Message) -> Result<Self::Read> {
-        M::read(message)
+    fn read(message: &Message, codecs: &Codecs) -> Result<Self::Read> {
+        M::read(message, codecs)
     }
 
     async fn take(
@@ -142,8 +143,8 @@ impl<A: Arguments<V>, V> Arguments<V> for Wrapped<A> {
         A::ready(states)
     }
 
-    fn read(message: &Message) -> Result<Self::Read> {
-        A::read(message)
+    fn read(message: &Message, codecs: &Codecs) -> Result<Self::Read> {
+        A::read(message, codecs)
     }
 
     async fn take(

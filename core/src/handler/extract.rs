@@ -9,6 +9,7 @@ use super::payload::{fact, read};
 use super::state::{Needs, State, States};
 use super::{Cancellation, Context, HandlerError};
 use crate::client::Publisher;
+use crate::codec::Codecs;
 use crate::error::Result;
 use crate::model::{
     ExecutionId, Headers, JobName, Key, Message, MessageId, Occurrence, Source, Topic,
@@ -86,7 +87,7 @@ pub trait First<Via>: Sized + Send + 'static {
     /// Takes what it needs from the states, once.
     fn ready(states: &States) -> Result<Self::Ready>;
     /// Reads the message; fails when it does not fit.
-    fn read(message: &Message) -> Result<Self::Read>;
+    fn read(message: &Message, codecs: &Codecs) -> Result<Self::Read>;
     /// The argument for one attempt.
     fn take(
         read: Self::Read,
@@ -122,8 +123,8 @@ impl<T: DeserializeOwned + Send + 'static> First<ViaPayload> for T {
         Ok(())
     }
 
-    fn read(message: &Message) -> Result<T> {
-        read(message)
+    fn read(message: &Message, codecs: &Codecs) -> Result<T> {
+        read(message, codecs)
     }
 
     async fn take(read: T, (): &(), _: &Context) -> std::result::Result<Self, HandlerError> {
@@ -139,7 +140,7 @@ impl<T: FromContext> First<ViaContext> for T {
         <T as Argument<ViaContext>>::ready(states)
     }
 
-    fn read(_: &Message) -> Result<()> {
+    fn read(_: &Message, _: &Codecs) -> Result<()> {
         Ok(())
     }
 
@@ -156,7 +157,7 @@ impl<T: Clone + Send + Sync + 'static> First<ViaState> for State<T> {
         states.need()
     }
 
-    fn read(_: &Message) -> Result<()> {
+    fn read(_: &Message, _: &Codecs) -> Result<()> {
         Ok(())
     }
 

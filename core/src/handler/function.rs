@@ -9,7 +9,8 @@ use futures_util::future::BoxFuture;
 
 use super::arguments::{Arguments, Whole};
 use super::state::States;
-use super::{AnyHandler, Handler, HandlerResult, IntoOutcome, Prepared};
+use super::{AnyHandler, Context, Handler, HandlerResult, IntoOutcome, Outcome, Prepared};
+use crate::codec::Codecs;
 use crate::error::Result;
 use crate::model::Message;
 
@@ -93,7 +94,8 @@ where
         let must_report = self.must_report();
         let bind = move |states: &States| {
             let ready = A::ready(states)?;
-            let bound = Bound { function: Arc::new(self), ready, arguments: PhantomData };
+            let (function, codecs) = (Arc::new(self), states.codecs().clone());
+            let bound = Bound { function, ready, codecs, arguments: PhantomData };
             Ok(Arc::new(bound) as Arc<dyn AnyHandler>)
         };
         Unbound { bind: Box::new(bind), must_report }
@@ -132,6 +134,7 @@ impl std::fmt::Debug for Unbound {
 struct Bound<H, A: Arguments<Via>, Via> {
     function: Arc<H>,
     ready: A::Ready,
+    codecs: Arc<Codecs>,
     arguments: PhantomData<fn(Via) -> A>,
 }
 
@@ -144,12 +147,16 @@ where
     Via: 'static,
 {
     fn prepare(&self, message: &Message) -> Result<Prepared<'_>> {
-        let read = A::read(message)?;
+        let read = A::read(message, &self.codecs)?;
         Ok(Box::new(move |context| {
             Box::pin(async move {
                 let arguments = A::take(read, &self.ready, &context).await?;
-                drop(context);
-                H::call(&self.function, arguments).await.into_outcome()
+                let asked = Some(context).filter(Context::is_asked);
+                let outcome = H::call(&self.function, arguments).await.into_outcome()?;
+                if let (Outcome::Done, Some(context)) = (&outcome, asked) {
+                    context.answer().await?;
+                }
+                Ok(outcome)
             })
         }))
     }

@@ -5,13 +5,22 @@ use std::any::Any;
 
 use serde::de::DeserializeOwned;
 
+use crate::codec::Codecs;
 use crate::error::Result;
 use crate::model::{Body, Headers, JobName, Key, Message, MessageId, Occurrence, Source, Topic};
 
-/// The payload of a message.
-pub(super) fn read<M: DeserializeOwned + 'static>(message: &Message) -> Result<M> {
+/// The payload of a message. A handler that takes the [`Body`] itself gets it as it was sent, whatever its
+/// content type.
+pub(super) fn read<M: DeserializeOwned + 'static>(message: &Message, codecs: &Codecs) -> Result<M> {
+    let mut wanted: Option<M> = None;
+    if let Some(place) = (&mut wanted as &mut dyn Any).downcast_mut::<Option<Body>>() {
+        *place = Some(codecs.body(message)?);
+    }
+    if let Some(body) = wanted {
+        return Ok(body);
+    }
     if !message.body.bytes.is_empty() {
-        return message.body.read();
+        return codecs.read(message);
     }
     if let Some(fact) = fact::<M>(message) {
         return Ok(fact);

@@ -86,6 +86,7 @@ struct Inner {
     is_written: bool,
     reported: Option<Reported>,
     lines: VecDeque<Arc<str>>,
+    is_replied: bool,
 }
 
 impl Said {
@@ -128,6 +129,14 @@ impl Said {
 
     pub(super) fn reported(&self) -> Option<Reported> {
         self.lock().reported.clone()
+    }
+
+    pub(super) fn replied(&self) {
+        self.lock().is_replied = true;
+    }
+
+    pub(super) fn has_replied(&self) -> bool {
+        self.lock().is_replied
     }
 
     pub(super) fn log(&self, line: &str) {

@@ -6,6 +6,7 @@ use std::collections::HashMap;
 use std::ops::Deref;
 use std::sync::Arc;
 
+use crate::codec::Codecs;
 use crate::error::{Error, Result};
 
 /// A value that was given to [`Builder::state`](crate::Builder::state), as an argument of a handler.
@@ -37,6 +38,7 @@ impl<T> Deref for State<T> {
 pub struct States {
     kept: HashMap<TypeId, (&'static str, Arc<dyn Any + Send + Sync>)>,
     doubled: Option<&'static str>,
+    codecs: Arc<Codecs>,
 }
 
 impl States {
@@ -55,6 +57,16 @@ impl States {
                 "two states of the type {name} were given to the builder; wrap one of them in a type of its own"
             ))),
         }
+    }
+
+    /// What bodies are read with.
+    pub(crate) fn reading_with(mut self, codecs: Codecs) -> Self {
+        self.codecs = Arc::new(codecs);
+        self
+    }
+
+    pub(crate) fn codecs(&self) -> &Arc<Codecs> {
+        &self.codecs
     }
 
     /// The value of a type.

@@ -14,7 +14,10 @@ use crate::error::{Error, Result};
 /// The most bytes a body may have unless the builder says otherwise: one mebibyte.
 pub const PAYLOAD_MAX_DEFAULT: usize = 1 << 20;
 
-const JSON: &str = "application/json";
+/// The content type of a body that says nothing about itself.
+pub const CONTENT_TYPE_UNKNOWN: &str = "application/octet-stream";
+
+pub(crate) const JSON: &str = "application/json";
 
 /// Bytes with their content type.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

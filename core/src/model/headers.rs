@@ -14,6 +14,20 @@ const HEADER_NAME_MAX: usize = 200;
 /// How the names begin that Punctual keeps for itself.
 const RESERVED: &str = "punctual-";
 
+/// What Punctual itself notes in the headers of a message, for as long as the message lives.
+pub(crate) mod noted {
+    /// How the body is compressed.
+    pub(crate) const ENCODING: &str = "punctual-encoding";
+    /// The topic that waits for a reply.
+    pub(crate) const REPLY_TO: &str = "punctual-reply-to";
+    /// The transport by which a reply is waited for; none is the storage.
+    pub(crate) const REPLY_VIA: &str = "punctual-reply-via";
+    /// The request that a reply answers.
+    pub(crate) const REPLY_OF: &str = "punctual-reply-of";
+    /// All of them.
+    pub(crate) const ALL: [&str; 4] = [ENCODING, REPLY_TO, REPLY_VIA, REPLY_OF];
+}
+
 /// Names and values, sorted by name. Bounded, printable, checked on the way in.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
@@ -73,8 +87,14 @@ impl Headers {
         self.0.get(name).map(String::as_str)
     }
 
-    /// Names and values in the order of the names.
+    /// Names and values in the order of the names; without what Punctual noted for itself, which nobody
+    /// may pass on.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.all().filter(|(name, _)| !name.starts_with(RESERVED))
+    }
+
+    /// Names and values with what Punctual noted for itself.
+    pub(crate) fn all(&self) -> impl Iterator<Item = (&str, &str)> {
         self.0.iter().map(|(name, value)| (name.as_str(), value.as_str()))
     }
 

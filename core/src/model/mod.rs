@@ -15,8 +15,10 @@ mod state;
 mod terms;
 mod ties;
 
-pub use body::{Body, PAYLOAD_MAX_DEFAULT};
+pub(crate) use body::JSON;
+pub use body::{Body, CONTENT_TYPE_UNKNOWN, PAYLOAD_MAX_DEFAULT};
 pub use execution::{Ending, Execution, SkipReason};
+pub(crate) use headers::noted;
 pub use headers::{HEADER_VALUE_MAX, HEADERS_MAX, Headers};
 pub(crate) use id::mix;
 pub use id::{BatchId, ExecutionId, IdSource, Ids, MessageId, ProcessId};

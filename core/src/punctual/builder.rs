@@ -11,8 +11,9 @@ use super::configure::{Rank, configured, sources};
 use super::registering::{Registering, jobs, registry};
 use super::running::{Blueprint, Subscribed};
 use crate::builtin::MemoryStorage;
-use crate::client::JobBuilder;
+use crate::client::{JobBuilder, Sends};
 use crate::clock::{Clock, StorageClock, SystemClock};
+use crate::codec::Codecs;
 use crate::config::Configuration;
 use crate::engine::{Hooks, InFlight, Options, Process, Recent, Registry, Stop, Worked};
 use crate::error::{Error, Result};
@@ -41,6 +42,8 @@ pub struct Builder {
     holds: bool,
     volatile_delays: bool,
     transports: Vec<(String, Arc<dyn Transport>)>,
+    pub(super) sends: Sends,
+    pub(super) codecs: Codecs,
     handlers: Vec<Registering>,
     pub(super) states: States,
     pub(super) calendars: Vec<Calendar>,
@@ -69,6 +72,8 @@ impl Default for Builder {
             holds: true,
             volatile_delays: false,
             transports: Vec::new(),
+            sends: Sends::default(),
+            codecs: Codecs::default(),
             handlers: Vec::new(),
             states: States::default(),
             calendars: Vec::new(),
@@ -234,7 +239,8 @@ impl Builder {
     pub fn build(self) -> Result<Punctual> {
         self.options.check()?;
         let transports = named_transports(self.transports)?;
-        let states = self.states.checked()?;
+        let states = self.states.checked()?.reading_with(self.codecs.checked(&self.options)?);
+        let outbound = self.sends.build(&transports, &states, &self.options)?;
         let jobs = jobs(self.jobs, &self.calendars)?;
         check_jobs(&jobs, self.holds, &self.options)?;
         let registry = registry(self.handlers, &states)?;
@@ -272,6 +278,7 @@ impl Builder {
             inspect,
             holds: self.holds,
             transports,
+            outbound,
             registry,
             states,
             rules: self.rules,

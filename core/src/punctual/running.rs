@@ -217,6 +217,7 @@ impl Punctual {
             std::mem::take(&mut *self.tasks.lock().unwrap_or_else(PoisonError::into_inner));
         let _ = within(clock, until, async { while tasks.join_next().await.is_some() {} }).await;
         tasks.shutdown().await;
+        let _ = within(clock, until, process.outbound.requests.ended()).await;
         // Best effort: without it the others find out by the missing beats.
         let _ = within(clock, until, goodbye(process)).await;
         process.events.emit(Event::ProcessStopped { process: process.id, released: interrupted });

@@ -5,8 +5,9 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::Rehearsal;
+use crate::compression::opened;
 use crate::inspect::{ExecutionFilter, Inspect, MessageFilter, PAGE_LIMIT_MAX, Page};
-use crate::model::{Body, Ending, Execution, MessageRecord, State, Topic};
+use crate::model::{Ending, Execution, MessageRecord, State, Topic};
 
 /// How many pages are read at most: all that a memory storage keeps as history.
 const PAGES_MAX: usize = 100;
@@ -14,13 +15,15 @@ const PAGES_MAX: usize = 100;
 impl Rehearsal {
     /// Every message of a topic, oldest first, whatever became of it.
     pub fn messages(&self, topic: &str) -> Vec<MessageRecord> {
+        let process = self.punctual.process();
         let filter = MessageFilter { topic: Topic::new(topic).ok(), ..MessageFilter::default() };
         let (mut all, mut page) = (Vec::new(), Page::first(PAGE_LIMIT_MAX));
         for _ in 0..PAGES_MAX {
             // The storage in memory never waits.
             let read = self.storage.messages(filter.clone(), page).now_or_never();
             let Some(Ok(read)) = read else { break };
-            all.extend(read.rows);
+            let rows = read.rows.into_iter();
+            all.extend(rows.map(|record| opened(record, process.options.payload_max)));
             let Some(next) = read.next else { break };
             page = Page::after(next, PAGE_LIMIT_MAX);
         }
@@ -31,7 +34,8 @@ impl Rehearsal {
     /// The payloads of all messages of a topic, oldest first. Those that do not read as `T` are left out.
     pub fn published<T: DeserializeOwned>(&self, topic: &str) -> Vec<T> {
         let messages = self.messages(topic);
-        messages.iter().filter_map(|record| record.message.body.read().ok()).collect()
+        let codecs = &self.punctual.process().outbound.codecs;
+        messages.iter().filter_map(|record| codecs.read(&record.message).ok()).collect()
     }
 
     /// Every attempt of a topic, and every occurrence that was skipped, oldest first.
@@ -59,7 +63,8 @@ impl Rehearsal {
     /// Asserts that a message with this payload was published to a topic, and how often.
     #[track_caller]
     pub fn assert_published<T: Serialize + ?Sized>(&self, topic: &str, payload: &T, times: usize) {
-        let wanted = Body::json(payload).map(|body| body.bytes).unwrap_or_default();
+        let written = self.punctual.publisher().written(payload);
+        let wanted = written.map(|body| body.bytes).unwrap_or_default();
         let messages = self.messages(topic);
         let found = messages.iter().filter(|record| record.message.body.bytes == wanted).count();
         assert!(

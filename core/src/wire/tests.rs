@@ -2,18 +2,25 @@
 
 use std::time::Duration;
 
+use super::own::{
+    ATTEMPT, CORRELATION, CREATED, DEAD_AT, DEAD_ATTEMPTS, DEAD_ERROR, DEAD_REASON, DEAD_TOPIC,
+    DUE, ID, MORE,
+};
 use super::*;
-use crate::model::{DeadReason, ExecutionId};
+use crate::model::{DeadReason, ExecutionId, Terms, Ties};
 
-fn topic() -> Topic {
+pub(crate) const ENVELOPES: [Envelope; 3] =
+    [Envelope::Own, Envelope::CloudEventsBinary, Envelope::CloudEventsStructured];
+
+pub(crate) fn topic() -> Topic {
     Topic::new("mail").unwrap()
 }
 
-fn instant(second: i64) -> Timestamp {
+pub(crate) fn instant(second: i64) -> Timestamp {
     Timestamp::from_second(second).unwrap()
 }
 
-fn message() -> Message {
+pub(crate) fn message() -> Message {
     let mut headers = Headers::new();
     headers.insert("tenant", "acme").unwrap();
     Message {
@@ -40,11 +47,11 @@ fn message() -> Message {
     }
 }
 
-fn outgoing(message: Message) -> Outgoing {
+pub(crate) fn outgoing(message: Message) -> Outgoing {
     Outgoing { message: Arc::new(message), delay: Duration::ZERO, attempt: 0, group: None }
 }
 
-fn arrive(wire: &Wire) -> Received {
+pub(crate) fn arrive(wire: &Wire) -> Received {
     let arrived = Arrived {
         topic: &topic(),
         body: wire.body.clone(),
@@ -89,19 +96,24 @@ fn a_message_comes_back_as_it_was_sent() {
         ..plain.clone()
     };
     for sent in [plain, bare, rich] {
-        let received = arrive(&Wire::of(&outgoing(sent.clone())).unwrap());
-        assert_eq!(received.poison, None);
-        assert_eq!((received.attempt, received.group), (0, None));
-        assert_eq!(received.message, sent);
+        for envelope in ENVELOPES {
+            let wire = Wire::in_envelope(&outgoing(sent.clone()), envelope).unwrap();
+            let received = arrive(&wire);
+            assert_eq!(received.poison, None, "{envelope:?}");
+            assert_eq!((received.attempt, received.group), (0, None));
+            assert_eq!(received.message, sent, "{envelope:?}");
+        }
     }
 }
 
 #[test]
 fn the_count_and_the_only_group_travel_along() {
     let sent = Outgoing { attempt: 4, group: Some("office".to_owned()), ..outgoing(message()) };
-    let received = arrive(&Wire::of(&sent).unwrap());
-    assert_eq!(received.attempt, 4);
-    assert!(received.is_for("office") && !received.is_for("archive"));
+    for envelope in ENVELOPES {
+        let received = arrive(&Wire::in_envelope(&sent, envelope).unwrap());
+        assert_eq!(received.attempt, 4);
+        assert!(received.is_for("office") && !received.is_for("archive"));
+    }
     assert!(arrive(&Wire::of(&outgoing(message())).unwrap()).is_for("archive"));
 }
 
@@ -120,6 +132,10 @@ fn a_dead_letter_says_why_from_where_how_often_and_when_and_can_be_sent_again() 
     assert_eq!(wire.header(DEAD_ATTEMPTS), Some("5"));
     assert_eq!(wire.header(DEAD_AT), Some("1970-01-01T00:01:40Z"));
     assert_eq!(arrive(&wire).message, message());
+    for envelope in ENVELOPES {
+        let wire = Wire::dead_in_envelope(&Arc::new(message()), &rejection, envelope).unwrap();
+        assert_eq!(arrive(&wire).message, message(), "{envelope:?}");
+    }
 }
 
 #[test]

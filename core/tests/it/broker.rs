@@ -30,6 +30,7 @@ struct Desk {
     waiting: Mutex<Vec<Waiting>>,
     arrived: Notify,
     story: Log,
+    batches: Mutex<Vec<usize>>,
     unsettled: Mutex<usize>,
     down: Mutex<Option<String>>,
     confirming: Mutex<Option<Gate>>,
@@ -76,6 +77,7 @@ impl Broker {
             waiting: Mutex::default(),
             arrived: Notify::new(),
             story: Log::default(),
+            batches: Mutex::default(),
             unsettled: Mutex::default(),
             down: Mutex::default(),
             confirming: Mutex::default(),
@@ -86,6 +88,11 @@ impl Broker {
     /// How deliveries were settled, in order.
     pub(crate) fn story(&self) -> Vec<String> {
         self.desk.story.lines()
+    }
+
+    /// How many messages came with each call, in order.
+    pub(crate) fn batches(&self) -> Vec<usize> {
+        self.desk.batches.lock().unwrap().clone()
     }
 
     /// How many messages lie here and wait.
@@ -169,6 +176,7 @@ impl Transport for Broker {
                 return Err(Error::unsupported("this broker cannot delay"));
             }
         }
+        self.desk.batches.lock().unwrap().push(batch.len());
         for outgoing in batch {
             let Outgoing { message, delay, attempt, group } = outgoing;
             let due_at = now + SignedDuration::try_from(delay).unwrap();

@@ -1,0 +1,155 @@
+//! `punctual publish`, `consume` and `topics` as a person or a script sees them: the binary is run, on a
+//! file that carries messages.
+#![expect(clippy::unwrap_used, reason = "these are all tests")]
+
+use std::io::Write;
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+
+use serde_json::{Value, json};
+
+fn punctual(folder: &Path, line: &[&str]) -> Output {
+    command(folder, line).output().unwrap()
+}
+
+fn command(folder: &Path, line: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_punctual"));
+    command.args(line).current_dir(folder).env("PUNCTUAL_TRANSPORT", "sqlite:post.db");
+    command
+}
+
+/// What a command printed, after it went well.
+fn said(folder: &Path, line: &[&str]) -> String {
+    let output = punctual(folder, line);
+    assert!(output.status.success(), "{line:?}: {}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap()
+}
+
+fn refused(folder: &Path, line: &[&str]) -> String {
+    let output = punctual(folder, line);
+    assert!(!output.status.success(), "{line:?} went well");
+    String::from_utf8(output.stderr).unwrap()
+}
+
+fn objects(text: &str) -> Vec<Value> {
+    text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+#[test]
+fn what_is_published_is_consumed_with_all_it_came_with() {
+    let folder = tempfile::tempdir().unwrap();
+    let here = folder.path();
+    let line = [
+        "publish",
+        "mail",
+        r#"{"to":"ada"}"#,
+        "--header",
+        "tenant=a=b",
+        "--key",
+        "order-7",
+        "--json",
+    ];
+    let published = &objects(&said(here, &line))[0];
+    said(here, &["publish", "mail", "plain words"]);
+    let consumed = objects(&said(here, &["consume", "mail", "--count", "2", "--json"]));
+    assert_eq!(consumed[0]["id"], published["id"]);
+    assert_eq!(consumed[0]["body"], json!({ "to": "ada" }));
+    assert_eq!(consumed[0]["headers"], json!({ "tenant": "a=b" }));
+    assert_eq!((&consumed[0]["key"], &consumed[0]["attempt"]), (&json!("order-7"), &json!(1)));
+    assert_eq!(consumed[1]["text"], "plain words");
+    assert_eq!(consumed[1]["content_type"], "text/plain");
+    let left = punctual(here, &["consume", "mail", "--wait", "10ms"]);
+    assert!(String::from_utf8_lossy(&left.stderr).contains("Nothing came for 10ms."));
+}
+
+#[test]
+fn people_get_a_table_and_can_look_without_taking() {
+    let folder = tempfile::tempdir().unwrap();
+    let here = folder.path();
+    std::fs::write(here.join("body.bin"), [0xff, 0, 1]).unwrap();
+    let first = said(here, &["publish", "mail", "@body.bin"]);
+    let mut child = command(here, &["publish", "mail", "-", "--key", "k"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .spawn()
+        .unwrap();
+    child.stdin.take().unwrap().write_all(b"two\nlines").unwrap();
+    assert!(child.wait().unwrap().success());
+    for _ in 0..2 {
+        let table = said(here, &["consume", "mail", "--count", "2", "--no-ack"]);
+        let rows: Vec<&str> = table.lines().collect();
+        assert_eq!(rows.len(), 3, "{table}");
+        assert!(rows[0].starts_with("sent") && rows[0].ends_with("body"), "{table}");
+        assert!(rows[1].contains(first.trim()), "{table}");
+        assert!(rows[1].ends_with("3 bytes of application/octet-stream"), "{table}");
+        assert!(rows[2].contains("  k  ") && rows[2].ends_with("two lines"), "{table}");
+    }
+}
+
+#[test]
+fn a_delay_and_a_group_are_kept() {
+    let folder = tempfile::tempdir().unwrap();
+    let here = folder.path();
+    said(here, &["publish", "mail", "later", "--delay", "1h"]);
+    said(here, &["publish", "mail", "for the office", "--group", "office"]);
+    let default = said(here, &["consume", "mail", "--wait", "10ms", "--json"]);
+    assert_eq!(default, "", "one is not due, the other not for this group");
+    let office = said(here, &["consume", "mail", "--group", "office", "--count", "1", "--json"]);
+    assert_eq!(objects(&office)[0]["text"], "for the office");
+}
+
+#[test]
+fn topics_are_listed() {
+    let folder = tempfile::tempdir().unwrap();
+    let here = folder.path();
+    for topic in ["mail", "orders.new", "mail"] {
+        said(here, &["publish", topic, "1"]);
+    }
+    assert_eq!(said(here, &["topics"]), "mail\norders.new\n");
+    assert_eq!(said(here, &["topics", "--json"]), "[\"mail\",\"orders.new\"]\n");
+}
+
+#[test]
+fn what_cannot_be_right_is_named_with_the_way_out() {
+    let folder = tempfile::tempdir().unwrap();
+    let here = folder.path();
+    for (line, words) in [
+        (
+            &["publish", "mail", "x", "--transport", "pigeon://ada:secret@coop"][..],
+            "give memory:, sqlite:",
+        ),
+        (&["publish", "mail", "@missing.json"], "cannot read the body from missing.json"),
+        (&["publish", "mail", "x", "--header", "tenant"], "write NAME=VALUE"),
+        (&["publish", "mail", "x", "--header", "note=a\nb"], "\"note\""),
+        (&["publish", "mail", "x", "--header", "punctual-id=1"], "\"punctual-id\""),
+        (&["publish", "mail", "x", "--delay", "5"], "has no unit"),
+        (&["publish", "", "x"], "must not be empty"),
+        (&["consume", "mail"], "there is no file post.db"),
+        (&["topics"], "there is no file post.db"),
+    ] {
+        let error = refused(here, line);
+        assert!(error.contains(words), "{line:?}: {error}");
+        assert!(!error.contains("secret"), "{error}");
+        if line[0] != "publish" {
+            assert!(!here.join("post.db").exists());
+        }
+        let _ = std::fs::remove_file(here.join("post.db"));
+    }
+}
+
+#[test]
+fn a_body_that_is_too_large_is_refused_before_all_of_it_is_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut child = command(folder.path(), &["publish", "mail", "-"])
+        .stdin(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut input = child.stdin.take().unwrap();
+    // It ends when nobody reads any more; without a bound it would never.
+    while input.write_all(&[b'x'; 8_192]).is_ok() {}
+    let output = child.wait_with_output().unwrap();
+    assert!(!output.status.success());
+    let error = String::from_utf8(output.stderr).unwrap();
+    assert!(error.contains("more than 16777216 bytes"), "{error}");
+}
