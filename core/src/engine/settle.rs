@@ -3,6 +3,7 @@
 //! `broker.rs`. Settling has its own patience and never uses the attempt's cancellation.
 
 mod broker;
+mod packed;
 
 use std::sync::Arc;
 
@@ -11,7 +12,8 @@ use tokio::sync::mpsc;
 use tokio::sync::mpsc::error::TrySendError;
 
 use broker::Broker;
-pub(crate) use broker::{SubscribedTo, unpack};
+pub(crate) use broker::SubscribedTo;
+pub(crate) use packed::unpack;
 
 use super::in_flight::Entered;
 use super::{Process, backoff};

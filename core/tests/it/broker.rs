@@ -32,6 +32,7 @@ struct Desk {
     story: Log,
     unsettled: Mutex<usize>,
     down: Mutex<Option<String>>,
+    hanging: Mutex<Option<String>>,
     confirming: Mutex<Option<Gate>>,
 }
 
@@ -78,6 +79,7 @@ impl Broker {
             story: Log::default(),
             unsettled: Mutex::default(),
             down: Mutex::default(),
+            hanging: Mutex::default(),
             confirming: Mutex::default(),
         };
         Arc::new(Self { desk: Arc::new(desk), capabilities })
@@ -101,6 +103,11 @@ impl Broker {
     /// Refuses to take messages of a topic, and to subscribe to it.
     pub(crate) fn refuse(&self, topic: Option<&str>) {
         *self.desk.down.lock().unwrap() = topic.map(str::to_owned);
+    }
+
+    /// Takes messages of a topic, and never confirms them.
+    pub(crate) fn hang(&self, topic: Option<&str>) {
+        *self.desk.hanging.lock().unwrap() = topic.map(str::to_owned);
     }
 
     /// Takes messages at once, but confirms them only when the gate opens.
@@ -168,6 +175,14 @@ impl Transport for Broker {
             if !self.capabilities.publish_delay.reaches(outgoing.delay) {
                 return Err(Error::unsupported("this broker cannot delay"));
             }
+            let length = outgoing.message.body.bytes.len();
+            if self.capabilities.payload_max.is_some_and(|limit| length > limit) {
+                return Err(Error::invalid(format!("a body of {length} bytes is too large")));
+            }
+        }
+        let hangs = self.desk.hanging.lock().unwrap().clone();
+        if batch.iter().any(|one| hangs.as_deref() == Some(one.message.topic.as_str())) {
+            std::future::pending::<()>().await;
         }
         for outgoing in batch {
             let Outgoing { message, delay, attempt, group } = outgoing;
