@@ -116,13 +116,14 @@ pub mod policy;
 mod punctual;
 pub mod status;
 pub mod storage;
+pub mod subscription;
 pub mod testing;
 pub mod transfer;
 pub mod transport;
 pub mod wire;
 
 pub use crate::builtin::{Deduplicate, ManualClock, MemoryStorage, StoredTransport};
-pub use crate::client::{Admin, JobBuilder, Jobs, Publisher};
+pub use crate::client::{Admin, JobBuilder, Jobs, Publisher, Subscriptions};
 pub use crate::clock::{Clock, StorageClock, SystemClock};
 pub use crate::config::Configuration;
 pub use crate::declared::{Declare, DeclaredJob};
@@ -145,6 +146,7 @@ pub use crate::punctual::signalled;
 pub use crate::punctual::{Builder, Punctual, Stopped};
 pub use crate::schedule::Schedule;
 pub use crate::storage::Storage;
+pub use crate::subscription::{Subscribe, SubscriptionName};
 pub use crate::transport::Transport;
 
 #[cfg(feature = "macros")]

@@ -6,6 +6,7 @@ mod job_options;
 mod jobs;
 mod publish;
 mod publisher;
+mod subscriptions;
 mod ties;
 
 pub use admin::{
@@ -17,3 +18,4 @@ pub use job_options::Exclusion;
 pub use jobs::{JobBuilder, Jobs, Once};
 pub use publish::{Publish, Published};
 pub use publisher::Publisher;
+pub use subscriptions::Subscriptions;

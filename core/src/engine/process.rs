@@ -8,7 +8,7 @@ use jiff::Timestamp;
 
 use super::in_flight::InFlight;
 use super::recent::Recent;
-use super::{Hooks, Options, Registry, Stop, Turns};
+use super::{Hooks, Options, Registry, Stop, Switchboard, Turns};
 use crate::clock::{Clock, StorageClock};
 use crate::config::Misconfigured;
 use crate::event::Events;
@@ -36,6 +36,7 @@ pub(crate) struct Process {
     pub(crate) holds: bool,
     pub(crate) transports: BTreeMap<TransportName, Arc<dyn Transport>>,
     pub(crate) registry: Registry,
+    pub(crate) switchboard: Switchboard,
     pub(crate) states: States,
     pub(crate) rules: Rules,
     pub(crate) hooks: Hooks,

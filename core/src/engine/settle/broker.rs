@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
+use super::Extras;
 use super::packed::{apart, is_of_another, letter, packed};
 use crate::clock::{Clock, add, between};
 use crate::engine::{Process, backoff};
@@ -26,6 +27,8 @@ pub(super) struct Broker<'a> {
     pub(super) recorded: bool,
     /// What follows it.
     pub(super) then: Vec<Arc<Message>>,
+    /// What the subscription added.
+    pub(super) extras: Extras,
 }
 
 /// Where a delivery came from, so that it can go back there and nowhere else.
@@ -62,10 +65,7 @@ impl Broker<'_> {
                 receipt.ack().await
             }
             Verdict::Again { due_at, attempt, why, .. } => {
-                // A native requeue counts one more attempt where the broker counts, and forgets the
-                // number where it does not; what a shutdown gives back must not go anywhere else.
-                let counts = *attempt == execution.attempt && self.is_counted();
-                let native = counts || *why == Why::Release || !self.process.holds;
+                let native = self.is_native(*attempt, *why, &execution);
                 self.record(execution, now).await?;
                 self.again(receipt, Return { due_at: *due_at, attempt: *attempt, native }, now)
                     .await
@@ -181,6 +181,21 @@ impl Broker<'_> {
                 self.process.events.emit(Event::MessageHeld { message, transport, due_at });
                 receipt.ack().await
             }
+        }
+    }
+
+    /// Whether the broker may put it back by itself. That counts one more attempt where it counts, and
+    /// forgets the number where it does not; what a shutdown gives back must not go anywhere else, unless
+    /// the broker would count it as one too many.
+    fn is_native(&self, attempt: u32, why: Why, execution: &Execution) -> bool {
+        if self.extras.acknowledged || !self.process.holds {
+            return !self.process.holds;
+        }
+        let counted = self.is_counted() && self.extras.inline == 0;
+        let last = execution.attempts_max.is_some_and(|limit| execution.attempt >= limit);
+        match why {
+            Why::Release => !(self.is_counted() && last),
+            _ => counted && attempt == execution.attempt,
         }
     }
 
