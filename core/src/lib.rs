@@ -80,6 +80,9 @@ mod guide_handlers {}
 #[doc = include_str!("../../docs/guide/jobs.md")]
 mod guide_jobs {}
 #[cfg(doctest)]
+#[doc = include_str!("../../docs/guide/messaging.md")]
+mod guide_messaging {}
+#[cfg(doctest)]
 #[doc = include_str!("../../docs/guide/operating.md")]
 mod guide_operating {}
 #[cfg(doctest)]

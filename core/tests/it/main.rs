@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)] // a set-up that fails is a test that fails
 
 mod acting;
+mod arriving;
 mod attempts;
 mod backfilling;
 mod bad_input;
