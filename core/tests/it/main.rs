@@ -16,6 +16,7 @@ mod configuration;
 mod correlation;
 mod declared;
 mod defaults;
+mod delaying;
 mod deliveries;
 mod editing;
 mod errors;

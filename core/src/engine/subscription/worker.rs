@@ -66,8 +66,10 @@ impl SubscriptionWorker {
             self.rest().await;
         }
         while !self.is_ending() {
-            // From here on a slot that becomes free is heard.
-            slots(&self.runner).hunger();
+            // From here on a slot that becomes free is heard by what waits for one.
+            if self.gate.len() > 0 {
+                slots(&self.runner).hunger();
+            }
             let now = self.process().now();
             let admits = self.runner.control.admits(&self.process().events, now);
             let admitted = match admits {
@@ -79,7 +81,7 @@ impl SubscriptionWorker {
             let limit = self.room().min(admitted.saturating_sub(started));
             if limit > 0 {
                 self.receive(limit).await;
-            } else {
+            } else if !self.has_room(admitted) {
                 let until = match admits {
                     Some(Admits::NotBefore(until)) => Some(until),
                     Some(_) => self.gate.wake_at(),
@@ -108,6 +110,12 @@ impl SubscriptionWorker {
         }
         // A rate that is used up is used up for whatever comes.
         if self.gate.len() > 0 { 0 } else { slots.free() }
+    }
+
+    /// Whether there is room after all; if not, the next slot that becomes free is heard.
+    fn has_room(&self, admitted: usize) -> bool {
+        slots(&self.runner).hunger();
+        self.gate.len() == 0 && self.room().min(admitted) > 0
     }
 
     async fn wait(&mut self, until: Option<Timestamp>) {
