@@ -346,6 +346,46 @@ events! {
         /// Why it is not used.
         problem: String,
     }
+    /// A subscription was added, removed, paused or resumed.
+    SubscriptionSteered, "subscription.steered", INFO {
+        /// The transport.
+        transport: TransportName,
+        /// The topic.
+        topic: Topic,
+        /// The group.
+        group: String,
+        /// What was done.
+        change: &'static str,
+    }
+    /// A subscription receives nothing for a while, because its handler kept failing.
+    CircuitOpened, "circuit.opened", WARN {
+        /// The transport.
+        transport: TransportName,
+        /// The topic.
+        topic: Topic,
+        /// The group.
+        group: String,
+        /// Until when.
+        until: Timestamp,
+    }
+    /// A subscription lets one message through, to see whether its handler works again.
+    CircuitHalfOpened, "circuit.half_opened", INFO {
+        /// The transport.
+        transport: TransportName,
+        /// The topic.
+        topic: Topic,
+        /// The group.
+        group: String,
+    }
+    /// A subscription receives everything again.
+    CircuitClosed, "circuit.closed", INFO {
+        /// The transport.
+        transport: TransportName,
+        /// The topic.
+        topic: Topic,
+        /// The group.
+        group: String,
+    }
     /// Old messages and executions were deleted.
     HistoryPruned, "history.pruned", INFO {
         /// How many messages.

@@ -83,6 +83,9 @@ mod guide_jobs {}
 #[doc = include_str!("../../docs/guide/publishing.md")]
 mod guide_publishing {}
 #[cfg(doctest)]
+#[doc = include_str!("../../docs/guide/messaging.md")]
+mod guide_messaging {}
+#[cfg(doctest)]
 #[doc = include_str!("../../docs/guide/operating.md")]
 mod guide_operating {}
 #[cfg(doctest)]
@@ -121,13 +124,14 @@ pub mod policy;
 mod punctual;
 pub mod status;
 pub mod storage;
+pub mod subscription;
 pub mod testing;
 pub mod transfer;
 pub mod transport;
 pub mod wire;
 
 pub use crate::builtin::{Deduplicate, ManualClock, MemoryStorage, StoredTransport};
-pub use crate::client::{Admin, JobBuilder, Jobs, Publisher, Reply, Sending};
+pub use crate::client::{Admin, JobBuilder, Jobs, Publisher, Reply, Sending, Subscriptions};
 pub use crate::clock::{Clock, StorageClock, SystemClock};
 pub use crate::codec::Codec;
 pub use crate::config::Configuration;
@@ -151,6 +155,7 @@ pub use crate::punctual::signalled;
 pub use crate::punctual::{Builder, Punctual, Stopped};
 pub use crate::schedule::Schedule;
 pub use crate::storage::Storage;
+pub use crate::subscription::{Subscribe, SubscriptionName};
 pub use crate::transport::Transport;
 
 #[cfg(feature = "macros")]

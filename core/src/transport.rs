@@ -47,6 +47,12 @@ pub trait Transport: Send + Sync + 'static {
 pub trait Consumer: Send + 'static {
     /// Waits for the next deliveries, at most `limit`, at least one. Cancel-safe: what was not
     /// returned is not lost. Malformed input is a delivery too, marked as poison.
+    ///
+    /// It may not be called for a long time, while the subscription is paused: the consumer keeps its
+    /// place in the group by itself. After an error it may be called again; when it keeps failing, the
+    /// consumer is closed and the topic is subscribed to anew. Where the broker is out of reach the error
+    /// is [unavailable](crate::ErrorKind::Unavailable), here and in [`Transport::subscribe`]; every other
+    /// kind of error to subscribe fails the start.
     async fn receive(&mut self, limit: usize) -> Result<Vec<Delivery>>;
 
     /// Stops receiving and hands back what is in flight, until an instant at the latest.

@@ -61,6 +61,7 @@ impl Code for DeadReason {
         (Self::Poison, 2),
         (Self::TimedOut, 3),
         (Self::CrashLoop, 4),
+        (Self::Refused, 5),
     ];
 }
 

@@ -11,6 +11,7 @@ mod publish;
 mod publisher;
 mod request;
 mod requests;
+mod subscriptions;
 mod ties;
 mod via;
 
@@ -26,3 +27,4 @@ pub(crate) use outbound::{Outbound, Sends};
 pub use publish::{Publish, Published};
 pub use publisher::Publisher;
 pub use request::{REPLY_TIMEOUT_DEFAULT, Reply, Request};
+pub use subscriptions::Subscriptions;

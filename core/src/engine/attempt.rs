@@ -11,10 +11,9 @@ use futures_util::FutureExt;
 use jiff::Timestamp;
 use tracing::Instrument;
 
-use super::Process;
-use super::in_flight::Slot;
 use super::locked::locked;
 use super::settle::Started;
+use super::{Process, Registration, Slots};
 use crate::client::Publisher;
 use crate::clock::{Clock, add, between, within};
 use crate::event::Event;
@@ -30,7 +29,7 @@ pub(crate) fn context(
     process: &Arc<Process>,
     delivery: &Delivery,
     terms: &Terms,
-    slot: &Slot,
+    slots: &Arc<Slots>,
     now: Timestamp,
 ) -> Context {
     let claimed = match &delivery.receipt {
@@ -56,7 +55,7 @@ pub(crate) fn context(
         checkpoint: claimed.and_then(|claimed| claimed.checkpoint.clone()),
         result: Mutex::new(None),
         said: Said::default(),
-        slots: Some(slot.slots().clone()),
+        slots: Some(slots.clone()),
     })
 }
 
@@ -109,7 +108,21 @@ async fn run(process: &Process, started: &Started) -> Option<Report> {
     if let Some(error) = &delivery.poison {
         return Some(Report::Poison { error: Arc::from(error.as_str()) });
     }
-    handle(process, message, terms, context).await
+    if is_spent(delivery, terms) {
+        return Some(Report::Spent);
+    }
+    match &started.extras.registration {
+        Some(own) => handle_by(process, own, message, terms, context).await,
+        None => handle(process, message, terms, context).await,
+    }
+}
+
+/// Whether a broker delivers a message once more than it may be handled, because the process that had it
+/// last was lost. Of a claim the rescuer has judged.
+fn is_spent(delivery: &Delivery, terms: &Terms) -> bool {
+    let before = delivery.attempt.saturating_sub(1);
+    let is_broker = matches!(delivery.receipt, Receipt::Broker(_));
+    is_broker && before > 0 && terms.retry.is_exhausted(before)
 }
 
 /// Finds the handler of a message and lets it run under its guards.
@@ -122,6 +135,17 @@ pub(crate) async fn handle(
     let Some(registration) = process.registry.get(&message.topic) else {
         return Some(Report::NoHandler);
     };
+    handle_by(process, registration, message, terms, context).await
+}
+
+/// Lets a handler run under its guards.
+async fn handle_by(
+    process: &Process,
+    registration: &Registration,
+    message: &Message,
+    terms: &Terms,
+    context: &Context,
+) -> Option<Report> {
     // Reading a body runs the payload type's own code, which may panic like any other.
     let prepared =
         std::panic::catch_unwind(AssertUnwindSafe(|| registration.handler.prepare(message)));

@@ -149,6 +149,11 @@ impl Slots {
         self.capacity.saturating_sub(self.used.load(Ordering::Acquire))
     }
 
+    /// How many are taken.
+    pub(crate) fn used(&self) -> usize {
+        self.used.load(Ordering::Acquire)
+    }
+
     /// Takes one. Only the queue's own worker takes, so `free` cannot shrink behind its back; but for
     /// a blocking call that outlives its attempt, which takes one more before that attempt's is freed.
     pub(crate) fn take(self: &Arc<Self>) -> Slot {
@@ -162,6 +167,23 @@ impl Slots {
         // A slot may have become free between the look and the flag.
         if self.free() > 0 {
             self.freed.ring();
+        }
+    }
+
+    /// Says that the next slot that becomes free should ring, whatever there is now.
+    pub(crate) fn hunger(&self) {
+        self.hungry.store(true, Ordering::Release);
+    }
+
+    /// Waits until none is taken. Cancel-safe.
+    pub(crate) async fn idle(&self) {
+        let mut freed = self.wakeup();
+        loop {
+            self.hunger();
+            if self.used() == 0 {
+                return;
+            }
+            freed.rung().await;
         }
     }
 

@@ -2,6 +2,7 @@
 //! wants the next; none of them is a leader, and the storage decides every race.
 
 mod attempt;
+mod crew;
 mod follow;
 mod hooks;
 mod in_flight;
@@ -22,10 +23,12 @@ mod scheduler;
 mod scribe;
 mod service;
 mod settle;
+mod subscription;
 mod turns;
 mod worker;
 
 pub(crate) use attempt::handle;
+pub(crate) use crew::Crew;
 pub(crate) use follow::follow;
 pub(crate) use hooks::Hooks;
 pub use hooks::{Exhausted, Failure};
@@ -47,7 +50,10 @@ pub(crate) use scheduler::{Decision, Scheduler, occurrence_message, resume};
 pub(crate) use scribe::Scribe;
 pub(crate) use service::{Pace, REST_MAX, Stop, backoff, run};
 pub use service::{Service, Turn};
-pub(crate) use settle::{Settler, SubscribedTo};
+pub(crate) use settle::Settler;
+pub(crate) use subscription::{
+    Control, Subscribed, SubscriptionWorker, Surroundings, Switchboard, Unchecked, subscribe,
+};
 pub use turns::LastTurn;
 pub(crate) use turns::Turns;
-pub(crate) use worker::{QueueWorker, SubscriptionWorker, Worked};
+pub(crate) use worker::{QueueWorker, Worked};

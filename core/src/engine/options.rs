@@ -40,6 +40,9 @@ pub struct Options {
     pub grace: Duration,
     /// How long storing a result is tried before the lease is left to the rescuer. Default 1 min.
     pub settle_patience: Duration,
+    /// How long a transport may take to confirm what the relay hands it before that counts as a failure
+    /// and is tried again. Default 30 s; never more than half of `lease_length`.
+    pub publish_patience: Duration,
     /// The largest payload in bytes. Default 1 MiB.
     pub payload_max: usize,
     /// Bodies larger than this many bytes are compressed while they are stored and carried. Default none:
@@ -73,6 +76,7 @@ impl Default for Options {
             drain: Duration::from_secs(30),
             grace: Duration::from_secs(5),
             settle_patience: Duration::from_secs(60),
+            publish_patience: Duration::from_secs(30),
             payload_max: PAYLOAD_MAX_DEFAULT,
             compress_above: None,
             requests_max: 1_000,
@@ -94,6 +98,7 @@ impl Options {
             ("beat_interval", self.beat_interval),
             ("rescue_interval", self.rescue_interval),
             ("settle_patience", self.settle_patience),
+            ("publish_patience", self.publish_patience),
         ];
         for (name, value) in positive {
             if value.is_zero() {

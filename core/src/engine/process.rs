@@ -8,7 +8,7 @@ use jiff::Timestamp;
 
 use super::in_flight::InFlight;
 use super::recent::Recent;
-use super::{Hooks, Options, Registry, Stop, Turns};
+use super::{Hooks, Options, Registry, Stop, Switchboard, Turns};
 use crate::client::Outbound;
 use crate::clock::{Clock, StorageClock};
 use crate::config::Misconfigured;
@@ -39,6 +39,7 @@ pub(crate) struct Process {
     /// What is the same for everything it sends.
     pub(crate) outbound: Outbound,
     pub(crate) registry: Registry,
+    pub(crate) switchboard: Switchboard,
     pub(crate) states: States,
     pub(crate) rules: Rules,
     pub(crate) hooks: Hooks,

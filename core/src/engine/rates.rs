@@ -58,7 +58,7 @@ impl Rates {
     }
 }
 
-async fn ask(process: &Process, permit: Permit, now: Timestamp) -> Permitted {
+pub(super) async fn ask(process: &Process, permit: Permit, now: Timestamp) -> Permitted {
     process.storage.permit(permit, now).await.unwrap_or_else(|error| {
         let again_at = add(now, UNKNOWN);
         let (service, error) = ("rates".to_owned(), error.to_string());

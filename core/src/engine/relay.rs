@@ -1,21 +1,29 @@
 //! The relay: due messages from the storage to a transport. Claimed under a lease like any other
-//! work; done means published. A transport that fails delays its messages and nobody else's.
+//! work; done means published. A topic that fails or hangs delays its own messages and nobody else's: each
+//! is published by a task of its own, for a bounded time, and a turn does not wait for one that hangs.
+//! What the transport will never take becomes a dead letter.
 
-use std::collections::BTreeMap;
+mod sending;
+
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use jiff::Timestamp;
+use tokio::task::JoinSet;
 
-use super::settle::unpack;
-use super::{Process, Service, Turn, alive, backoff};
-use crate::clock::add;
+use self::sending::Sending;
+use super::{Process, Service, Turn, alive};
+use crate::clock::{add, within};
 use crate::error::Result;
-use crate::event::Event;
 use crate::model::{Queue, Topic, TransportName};
 use crate::policy::{Verdict, Why};
-use crate::storage::{Claim, Claimed, Line, Settled, Settlement};
+use crate::storage::{Claim, Claimed, Line, Settlement};
 use crate::transport::Transport;
+
+/// How long a turn waits for a topic before it goes on without it.
+const TURN_PATIENCE: Duration = Duration::from_secs(1);
 
 /// Moves due messages to one transport.
 pub(crate) struct Relay {
@@ -24,6 +32,10 @@ pub(crate) struct Relay {
     target: TransportName,
     queue: Queue,
     name: String,
+    /// What is being published; the relay's end is their end, and their leases run out.
+    sending: JoinSet<(Topic, Result<()>)>,
+    /// The topics of what is being published. One at a time of each, so that order is kept.
+    busy: BTreeSet<Topic>,
 }
 
 impl Relay {
@@ -33,7 +45,9 @@ impl Relay {
         transport: Arc<dyn Transport>,
     ) -> Self {
         let queue = Queue::of_relay(&target);
-        Self { process, transport, name: format!("relay to {target}"), queue, target }
+        let name = format!("relay to {target}");
+        let (sending, busy) = (JoinSet::new(), BTreeSet::new());
+        Self { process, transport, target, queue, name, sending, busy }
     }
 
     /// The line it empties.
@@ -41,38 +55,61 @@ impl Relay {
         Line::Queue(self.queue.clone())
     }
 
-    /// Publishes each topic by itself, so that one that fails does not hold up the others.
-    async fn publish(&self, claimed: Vec<Claimed>, now: Timestamp) -> Vec<Settlement> {
+    /// Publishes each topic by itself, and gives back what has to wait for its topic.
+    async fn publish(&mut self, claimed: Vec<Claimed>, now: Timestamp) -> Result<()> {
         let mut topics: BTreeMap<Topic, Vec<Claimed>> = BTreeMap::new();
         for one in claimed {
             topics.entry(one.message.topic.clone()).or_default().push(one);
         }
-        let mut settlements = Vec::new();
-        for (_, group) in topics {
-            let batch = group.iter().map(|one| unpack(&one.message)).collect();
-            let error = self
-                .transport
-                .publish(batch, now)
-                .await
-                .err()
-                .map(|error| Arc::from(error.to_string()));
-            settlements.extend(group.iter().map(|one| settlement(one, error.clone(), now)));
+        let mut later = Vec::new();
+        for (topic, group) in topics {
+            if self.busy.contains(&topic) {
+                later.extend(group.iter().map(|one| given_back(one, now)));
+                continue;
+            }
+            self.busy.insert(topic.clone());
+            let sending = Sending {
+                process: self.process.clone(),
+                transport: self.transport.clone(),
+                target: self.target.clone(),
+            };
+            self.sending.spawn(async move { (topic, sending.send(group).await) });
         }
-        settlements
+        if !later.is_empty() {
+            self.process.storage.settle(later, now).await?;
+        }
+        self.sent(add(now, TURN_PATIENCE)).await
+    }
+
+    /// Waits for what is being published, until an instant at the latest.
+    async fn sent(&mut self, until: Timestamp) -> Result<()> {
+        let clock = self.process.clock.clone();
+        let mut failed = Ok(());
+        while !self.sending.is_empty() {
+            match within(&*clock, until, self.sending.join_next()).await {
+                Some(Some(Ok((topic, sent)))) => {
+                    self.busy.remove(&topic);
+                    failed = failed.and(sent);
+                }
+                // One that panicked no longer says which topic it had.
+                Some(Some(Err(_))) if self.sending.is_empty() => self.busy.clear(),
+                Some(_) => {}
+                None => break,
+            }
+        }
+        failed
     }
 }
 
-fn settlement(claimed: &Claimed, error: Option<Arc<str>>, now: Timestamp) -> Settlement {
-    let verdict = match error {
-        None => Verdict::Done,
-        Some(error) => Verdict::Again {
-            due_at: add(now, backoff(claimed.attempt)),
-            attempt: claimed.attempt,
-            crashes: claimed.crashes,
-            snoozes: claimed.snoozes,
-            error: Some(error),
-            why: Why::Retry,
-        },
+/// As if it had not been claimed, a moment later.
+fn given_back(claimed: &Claimed, now: Timestamp) -> Settlement {
+    let verdict = Verdict::Again {
+        due_at: add(now, TURN_PATIENCE),
+        attempt: claimed.attempt.saturating_sub(1),
+        crashes: claimed.crashes,
+        snoozes: claimed.snoozes,
+        error: None,
+        why: Why::Release,
     };
     Settlement::new(claimed.lease_ref(), verdict, None)
 }
@@ -84,7 +121,8 @@ impl Service for Relay {
     }
 
     async fn turn(&mut self, now: Timestamp) -> Result<Turn> {
-        let storage = &self.process.storage;
+        self.sent(now).await?;
+        let storage = self.process.storage.clone();
         let limit = self.process.options.batch;
         let now = alive(&self.process, now).await?;
         let until = add(now, self.process.options.lease_length);
@@ -92,24 +130,17 @@ impl Service for Relay {
         let claimed = storage.claim(claim, now).await?;
         let more = claimed.len() == limit;
         if !claimed.is_empty() {
-            let settlements = self.publish(claimed, now).await;
-            let sent: Vec<_> = settlements
-                .iter()
-                .map(|settlement| (settlement.lease.message, settlement.verdict == Verdict::Done))
-                .collect();
-            let answers = storage.settle(settlements, now).await?;
-            for ((message, done), answer) in sent.into_iter().zip(answers) {
-                if done && answer == Settled::Applied {
-                    self.process
-                        .events
-                        .emit(Event::MessageRelayed { message, transport: self.target.clone() });
-                }
-            }
+            self.publish(claimed, now).await?;
         }
         if more {
             return Ok(Turn::Again);
         }
-        let next = storage.next_due(&Line::Queue(self.queue.clone())).await?;
-        Ok(next.map_or(Turn::WhenWoken, Turn::At))
+        let next = storage.next_due(&self.line()).await?;
+        Ok(match next {
+            Some(at) => Turn::At(at),
+            // Somebody has to see how it went.
+            None if !self.sending.is_empty() => Turn::At(add(self.process.now(), TURN_PATIENCE)),
+            None => Turn::WhenWoken,
+        })
     }
 }

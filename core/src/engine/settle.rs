@@ -3,6 +3,7 @@
 //! `broker.rs`. Settling has its own patience and never uses the attempt's cancellation.
 
 mod broker;
+mod packed;
 
 use std::sync::Arc;
 
@@ -11,16 +12,17 @@ use tokio::sync::mpsc;
 use tokio::sync::mpsc::error::TrySendError;
 
 use broker::Broker;
-pub(crate) use broker::{SubscribedTo, unpack};
+pub(crate) use broker::SubscribedTo;
+pub(crate) use packed::unpack;
 
 use super::in_flight::Entered;
-use super::{Process, backoff};
+use super::{Process, Registration, backoff};
 use crate::clock::{Clock, add, between};
 use crate::event::Event;
 use crate::handler::Context;
 use crate::model::{Ending, Recording, Terms};
 use crate::policy::{Case, Judged, Report, Verdict, Why, judge};
-use crate::storage::{Settled, Settlement, Storage};
+use crate::storage::{BrokerRecord, Settled, Settlement, Storage};
 use crate::transport::{Delivery, LeaseReceipt, Receipt};
 
 /// The most settlements in one call of a storage.
@@ -34,6 +36,18 @@ pub(crate) struct Started {
     pub(crate) terms: Arc<Terms>,
     pub(crate) context: Context,
     pub(crate) entered: Entered,
+    pub(crate) extras: Extras,
+}
+
+/// What a subscription adds to an attempt.
+#[derive(Default)]
+pub(crate) struct Extras {
+    /// The subscription's own handler.
+    pub(crate) registration: Option<Arc<Registration>>,
+    /// How often it was tried again on the spot.
+    pub(crate) inline: u32,
+    /// Whether it was acknowledged before it was handled, so that there is no way back.
+    pub(crate) acknowledged: bool,
 }
 
 /// Takes ended attempts and settles them.
@@ -68,20 +82,17 @@ impl Settler {
     /// Settles one attempt. Waits only when the backlog is full.
     pub(crate) async fn settle(&self, started: Box<Started>, report: Report) {
         let now = self.process.now();
+        let report = if started.extras.acknowledged { self.without_return(report) } else { report };
         let judged = judge(&case(&started.delivery, &started.terms, now), report);
         tell(&self.process, &started.context, &judged, now);
-        let Started { delivery, terms, context, entered } = *started;
+        let Started { delivery, terms, context, entered, extras } = *started;
         let execution = Arc::new(context.execution(judged.ending, judged.note.clone(), now));
         if judged.ending.is_failure() {
             let again_at = judged.verdict.again_at();
             self.process.hooks.failed(&delivery.message, &execution, again_at);
         }
         self.process.recent.push(&execution);
-        let recorded = match terms.recording {
-            Recording::All => true,
-            Recording::Failures => judged.ending.is_failure(),
-            Recording::None => false,
-        };
+        let recorded = is_recorded(&terms, &judged);
         match delivery.receipt {
             Receipt::Lease(receipt) => {
                 let LeaseReceipt { claimed, storage } = *receipt;
@@ -97,7 +108,8 @@ impl Settler {
                 let message = delivery.message;
                 let subscribed = self.subscribed.as_deref();
                 let then = context.follow(&judged.verdict, &execution);
-                let broker = Broker { process: &self.process, subscribed, message, recorded, then };
+                let process = &*self.process;
+                let broker = Broker { process, subscribed, message, recorded, then, extras };
                 // Boxed, so that attempts without a broker do not carry the space for it.
                 let settled = Box::pin(broker.settle(receipt, &judged, execution, now)).await;
                 if let Err(error) = settled {
@@ -110,6 +122,47 @@ impl Settler {
                 }
             }
         }
+    }
+
+    /// What counts for a message that cannot go back where it came from.
+    fn without_return(&self, report: Report) -> Report {
+        let lost = |what: &str| Report::Failed {
+            error: Arc::from(format!("{what} after it was acknowledged, so it cannot be put back")),
+        };
+        match report {
+            Report::Interrupted => lost("was interrupted by a shutdown"),
+            Report::Snooze { .. } if !self.process.holds => lost("was snoozed"),
+            report => report,
+        }
+    }
+
+    /// Writes down an attempt that failed and is tried again on the spot; answers no, and writes nothing,
+    /// when the policy wants no further attempt.
+    pub(crate) async fn again_at_once(&self, started: &Started, report: &Report) -> bool {
+        let Started { delivery, terms, context, .. } = started;
+        let now = self.process.now();
+        let mut judged = judge(&case(delivery, terms, now), report.clone());
+        let Verdict::Again { due_at, why: Why::Retry, .. } = &mut judged.verdict else {
+            return false;
+        };
+        *due_at = now;
+        tell(&self.process, context, &judged, now);
+        let execution = Arc::new(context.execution(judged.ending, judged.note.clone(), now));
+        self.process.hooks.failed(&delivery.message, &execution, Some(now));
+        self.process.recent.push(&execution);
+        if is_recorded(terms, &judged) {
+            let storage = match &delivery.receipt {
+                Receipt::Lease(receipt) => &receipt.storage,
+                Receipt::Broker(_) => &self.process.storage,
+            };
+            let record = BrokerRecord { execution, dead: None };
+            if let Err(error) = storage.record(vec![record], now).await {
+                // History is worth less than the message.
+                let (service, error) = ("settle".to_owned(), error.to_string());
+                self.process.events.emit(Event::ServiceFailed { service, error, again_at: now });
+            }
+        }
+        true
     }
 
     /// Gives a message back that was claimed and not started, due at another instant.
@@ -135,6 +188,14 @@ impl Settler {
         if let Err(TrySendError::Full(waiting)) = self.backlog.try_send(waiting) {
             let _ = Box::pin(self.backlog.send(waiting)).await;
         }
+    }
+}
+
+fn is_recorded(terms: &Terms, judged: &Judged) -> bool {
+    match terms.recording {
+        Recording::All => true,
+        Recording::Failures => judged.ending.is_failure(),
+        Recording::None => false,
     }
 }
 

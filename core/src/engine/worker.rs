@@ -1,5 +1,6 @@
-//! The worker: deliveries into attempts, as many at once as there are slots. It claims only what can
-//! start now, and it never waits for a whole batch: each attempt is its own task.
+//! The worker of a queue: messages into attempts, as many at once as there are slots. It claims only what
+//! can start now, and it never waits for a whole batch: each attempt is its own task. What transports
+//! deliver is received in `subscription/worker.rs`.
 
 use std::sync::Arc;
 
@@ -9,14 +10,14 @@ use jiff::Timestamp;
 use super::attempt::{attempt, context};
 use super::in_flight::{Slot, Slots};
 use super::rates::{Rates, has_rate};
-use super::settle::Started;
-use super::{Process, Service, Settler, Turn, alive, backoff};
-use crate::clock::{Clock, add, within};
+use super::settle::{Extras, Started};
+use super::{Process, Service, Settler, Turn, alive};
+use crate::clock::add;
 use crate::error::Result;
 use crate::event::Event;
 use crate::model::{Priority, Queue};
 use crate::storage::{Claim, Claimed, Line, Wakeup};
-use crate::transport::{Consumer, Delivery, LeaseReceipt, Receipt};
+use crate::transport::{Delivery, LeaseReceipt, Receipt};
 
 /// The most messages in one claim.
 const CLAIM_MAX: usize = 1_024;
@@ -165,7 +166,7 @@ impl Service for QueueWorker {
 
 /// Starts an attempt in its own task. It is counted in before the task exists, so that shutdown and
 /// the pulse see it from the first moment.
-fn start(process: &Arc<Process>, settler: &Settler, delivery: Delivery, slot: Slot) {
+pub(super) fn start(process: &Arc<Process>, settler: &Settler, delivery: Delivery, slot: Slot) {
     // Boxed, so that the task moves a pointer and not the whole delivery.
     let started = Box::new(begin(process, delivery, &slot));
     let (process, settler) = (process.clone(), settler.clone());
@@ -187,90 +188,7 @@ fn start(process: &Arc<Process>, settler: &Settler, delivery: Delivery, slot: Sl
 fn begin(process: &Arc<Process>, delivery: Delivery, slot: &Slot) -> Started {
     let now = process.now();
     let terms = process.terms(&delivery.message).clone();
-    let context = context(process, &delivery, &terms, slot, now);
+    let context = context(process, &delivery, &terms, slot.slots(), now);
     let entered = process.in_flight.enter(&delivery.receipt, &context);
-    Started { delivery, terms, context, entered }
-}
-
-/// Receives one subscription of a transport. Paced by deliveries, not by turns.
-pub(crate) struct SubscriptionWorker {
-    process: Arc<Process>,
-    settler: Settler,
-    consumer: Box<dyn Consumer>,
-    name: String,
-    slots: Arc<Slots>,
-}
-
-impl SubscriptionWorker {
-    pub(crate) fn new(
-        process: Arc<Process>,
-        settler: Settler,
-        consumer: Box<dyn Consumer>,
-        name: String,
-        concurrency: usize,
-    ) -> Self {
-        Self { process, settler, consumer, name, slots: Slots::new(concurrency) }
-    }
-
-    /// Receives until the process stops, then hands back what was not started.
-    pub(crate) async fn run(mut self) {
-        let mut failures = 0;
-        let mut freed = self.slots.wakeup();
-        while !self.process.stop.is_requested() {
-            let limit = self.slots.free();
-            if limit == 0 {
-                self.slots.starve();
-                tokio::select! {
-                    biased;
-                    () = self.process.stop.requested() => {}
-                    () = freed.rung() => {}
-                }
-                continue;
-            }
-            let received = tokio::select! {
-                biased;
-                () = self.process.stop.requested() => break,
-                received = self.consumer.receive(limit) => received,
-            };
-            match received {
-                Ok(deliveries) => {
-                    failures = 0;
-                    for delivery in deliveries {
-                        start(&self.process, &self.settler, delivery, self.slots.take());
-                    }
-                }
-                Err(error) => {
-                    failures += 1;
-                    rest(&self.process, &self.name, failures, &error.to_string()).await;
-                }
-            }
-        }
-        // What is in hand is settled through the consumer, so it stays open until then.
-        let options = &self.process.options;
-        let settled_by = add(self.process.now(), options.drain + options.grace * 2);
-        let _ = within(&*self.process.clock, settled_by, self.process.in_flight.emptied()).await;
-        let until = add(self.process.now(), self.process.options.grace);
-        if let Err(error) = self.consumer.close(until).await {
-            self.process.events.emit(Event::ServiceFailed {
-                service: self.name,
-                error: error.to_string(),
-                again_at: until,
-            });
-        }
-    }
-}
-
-/// Waits after a failure to receive, or until the process stops.
-async fn rest(process: &Process, service: &str, failures: u32, error: &str) {
-    let again_at = add(process.now(), backoff(failures));
-    process.events.emit(Event::ServiceFailed {
-        service: service.to_owned(),
-        error: error.to_owned(),
-        again_at,
-    });
-    tokio::select! {
-        biased;
-        () = process.stop.requested() => {}
-        () = process.clock.sleep_until(again_at) => {}
-    }
+    Started { delivery, terms, context, entered, extras: Extras::default() }
 }

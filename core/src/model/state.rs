@@ -220,6 +220,8 @@ pub enum DeadReason {
     TimedOut,
     /// Its processes kept dying.
     CrashLoop,
+    /// Its transport refuses it for good, as one that is too large.
+    Refused,
 }
 
 impl DeadReason {
@@ -231,6 +233,7 @@ impl DeadReason {
             Self::Poison => "poison",
             Self::TimedOut => "timed out",
             Self::CrashLoop => "crash loop",
+            Self::Refused => "refused",
         }
     }
 }

@@ -1,6 +1,8 @@
 //! Decisions, pure: what is known goes in, what happens next comes out. Nothing here reads a clock,
 //! draws a random number or touches a storage, so every rule can be tested as a table.
 
+mod at_once;
+mod breaker;
 mod chain;
 mod edit;
 mod hold;
@@ -16,6 +18,8 @@ mod spelling;
 mod timeout;
 mod verdict;
 
+pub use at_once::is_tried_at_once;
+pub use breaker::{Admits, Breaker, Circuit, Sign};
 pub use chain::followers;
 pub use edit::{Edit, Field, PREVIEW_MAX, Preview, preview, reset, upcoming};
 pub use hold::{Hold, Means, cannot_wait, hold};

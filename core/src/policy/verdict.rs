@@ -125,6 +125,8 @@ pub enum Report {
         /// What is wrong with it.
         error: Arc<str>,
     },
+    /// It was delivered more often than it may be handled: whoever had it last never answered.
+    Spent,
     /// Shutdown stopped it.
     Interrupted,
     /// It would have begun later than its terms allow.
@@ -189,6 +191,10 @@ pub fn judge(case: &Case<'_>, report: Report) -> Judged {
             case.failure(Ending::NoHandler, &Arc::from(error), None)
         }
         Report::Poison { error } => return dead(DeadReason::Poison, Ending::Poison, &error),
+        Report::Spent => {
+            let error = format!("delivery {} is one too many; the last one was lost", case.attempt);
+            return dead(DeadReason::AttemptsSpent, Ending::Lost, &Arc::from(error));
+        }
         Report::Expired => skipped(SkipReason::Expired),
         Report::Overlapped => skipped(SkipReason::Overlap),
         Report::Interrupted => Judged {

@@ -9,26 +9,28 @@ use jiff::Timestamp;
 use super::Punctual;
 use super::configure::{Rank, configured, sources};
 use super::registering::{Registering, jobs, registry};
-use super::running::{Blueprint, Subscribed};
+use super::running::Blueprint;
 use crate::builtin::MemoryStorage;
 use crate::client::{JobBuilder, Sends};
 use crate::clock::{Clock, StorageClock, SystemClock};
 use crate::codec::Codecs;
 use crate::config::Configuration;
-use crate::engine::{Hooks, InFlight, Options, Process, Recent, Registry, Stop, Worked};
+use crate::engine::{
+    Control, Hooks, InFlight, Options, Process, Recent, Stop, Subscribed, Surroundings,
+    Switchboard, Worked,
+};
 use crate::error::{Error, Result};
 use crate::event::Events;
 use crate::handler::{IntoHandler, Rules, States, Unbound};
 use crate::inspect::Inspect;
 use crate::lock::Locks;
 use crate::middleware::Middleware;
-use crate::model::{
-    IdSource, Ids, Job, NAME_LENGTH_MAX, Origin, ProcessId, Queue, Terms, Topic, TransportName,
-};
+use crate::model::{IdSource, Ids, Job, Origin, ProcessId, Queue, Terms, TransportName};
 use crate::policy::Declaration;
-use crate::schedule::Calendar;
+use crate::schedule::{Calendar, Schedule};
 use crate::storage::{Storage, Wakeup};
-use crate::transport::{Delay, Subscription, Transport};
+use crate::subscription::Subscribe;
+use crate::transport::{Delay, Transport};
 
 /// Puts a process together. Mistakes are reported by [`Builder::build`], each by name.
 #[must_use = "nothing happens until it is built and started"]
@@ -51,7 +53,7 @@ pub struct Builder {
     pub(super) rules: Rules,
     pub(super) hooks: Hooks,
     pub(super) locks: Option<Arc<dyn Locks>>,
-    subscriptions: Vec<(String, String, String)>,
+    subscriptions: Vec<Subscribe>,
     jobs: Vec<JobBuilder>,
     pub(super) cron_overrides: Vec<(String, String)>,
     pub(super) configurations: Vec<(Rank, Result<Configuration>)>,
@@ -181,12 +183,17 @@ impl Builder {
 
     /// Receives a topic from a transport, as a group; its handler is found by the topic.
     pub fn subscribe(
-        mut self,
+        self,
         transport: impl Into<String>,
         topic: impl Into<String>,
         group: impl Into<String>,
     ) -> Self {
-        self.subscriptions.push((transport.into(), topic.into(), group.into()));
+        self.subscription(Subscribe::new(transport, topic, group))
+    }
+
+    /// Receives a topic from a transport in a way of its own: see [`Subscribe`] for what can be said.
+    pub fn subscription(mut self, subscribe: Subscribe) -> Self {
+        self.subscriptions.push(subscribe);
         self
     }
 
@@ -244,23 +251,23 @@ impl Builder {
         let jobs = jobs(self.jobs, &self.calendars)?;
         check_jobs(&jobs, self.holds, &self.options)?;
         let registry = registry(self.handlers, &states)?;
-        let subscriptions =
-            subscriptions(self.subscriptions, &transports, &registry, &self.options)?;
+        let switchboard = Switchboard::default();
+        let around = Surroundings {
+            transports: &transports,
+            registry: &registry,
+            states: &states,
+            options: &self.options,
+            holds: self.holds,
+        };
+        let subscriptions = subscriptions(self.subscriptions, &around, &switchboard)?;
         let queues = queues(self.queues, &jobs, &self.options)?;
         let sources = sources(&self.cron_overrides, self.configurations)?;
         let (configured, misconfigured) = configured(&jobs, &sources, &self.events);
-        let declarations = jobs.into_iter().zip(configured).map(|(job, configured)| Declaration {
-            job,
-            configured,
-            app: self.app.clone(),
-            release: self.release,
-            origin: Origin::Declared,
-        });
-        let declarations = declarations.collect();
-        let (storage, inspect) = self.stores.unwrap_or_else(|| {
-            let memory = Arc::new(MemoryStorage::new(self.clock.clone()));
-            (memory.clone(), memory)
-        });
+        let declarations = jobs.into_iter().zip(configured);
+        let declarations = declarations
+            .map(|(job, configured)| declared(job, configured, &self.app, self.release))
+            .collect();
+        let (storage, inspect) = self.stores.unwrap_or_else(|| in_memory(&self.clock));
         if self.holds && !self.volatile_delays {
             check_delays(&*storage, &transports)?;
         }
@@ -280,6 +287,7 @@ impl Builder {
             transports,
             outbound,
             registry,
+            switchboard,
             states,
             rules: self.rules,
             hooks: self.hooks,
@@ -298,6 +306,15 @@ impl Builder {
         });
         Ok(Punctual::new(process, Blueprint { queues, subscriptions }))
     }
+}
+
+fn declared(job: Job, configured: Option<Schedule>, app: &str, release: u64) -> Declaration {
+    Declaration { job, configured, app: app.to_owned(), release, origin: Origin::Declared }
+}
+
+fn in_memory(clock: &Arc<dyn Clock>) -> (Arc<dyn Storage>, Arc<dyn Inspect>) {
+    let memory = Arc::new(MemoryStorage::new(clock.clone()));
+    (memory.clone(), memory)
 }
 
 fn named_transports(
@@ -346,35 +363,19 @@ fn distinct(
     storages
 }
 
+/// The subscriptions, each name once.
 fn subscriptions(
-    given: Vec<(String, String, String)>,
-    transports: &BTreeMap<TransportName, Arc<dyn Transport>>,
-    registry: &Registry,
-    options: &Options,
-) -> Result<Vec<Subscribed>> {
-    let mut subscriptions = Vec::new();
-    for (transport, topic, group) in given {
-        let (transport, topic) = (TransportName::new(transport)?, Topic::new(topic)?);
-        if !transports.contains_key(&transport) {
-            return Err(Error::invalid(format!(
-                "the subscription to {topic:?} names the transport {transport:?}, which was not given to the builder"
-            )));
-        }
-        if group.is_empty()
-            || group.chars().count() > NAME_LENGTH_MAX
-            || group.chars().any(char::is_control)
-        {
-            return Err(Error::invalid(format!(
-                "the subscription to {topic:?} names the group {group:?}; a group has 1 to {NAME_LENGTH_MAX} printable characters"
-            )));
-        }
-        if !registry.contains(&topic) {
-            return Err(Error::invalid(format!(
-                "the subscription to {topic:?} has no handler; add one with handler()"
-            )));
-        }
-        let subscription = Subscription { topic, group, prefetch: options.concurrency };
-        subscriptions.push(Subscribed { transport, subscription });
+    given: Vec<Subscribe>,
+    around: &Surroundings<'_>,
+    switchboard: &Switchboard,
+) -> Result<Vec<(Arc<Subscribed>, Arc<Control>)>> {
+    let mut subscriptions = Vec::with_capacity(given.len());
+    for subscribe in given {
+        let unchecked = subscribe.into_unchecked();
+        let paused = unchecked.paused;
+        let subscribed = Arc::new(unchecked.check(around)?);
+        let control = switchboard.add(&subscribed, paused)?;
+        subscriptions.push((subscribed, control));
     }
     Ok(subscriptions)
 }

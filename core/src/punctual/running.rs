@@ -3,40 +3,27 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use tokio::task::JoinSet;
+use futures_util::future::join_all;
 
 use super::Builder;
-use crate::client::{Admin, Jobs, Publisher};
+use crate::client::{Admin, Jobs, Publisher, Subscriptions};
 use crate::clock::{Clock, add, within};
 use crate::engine::{
-    Lookout, PULSE_REST_MAX, Pace, Process, Pruner, Pulse, QueueWorker, REST_MAX, Reconciler,
-    Relay, Rescuer, Scheduler, Scribe, Service, Settler, Stop, SubscribedTo, SubscriptionWorker,
-    Worked, goodbye, run,
+    Control, Crew, Lookout, PULSE_REST_MAX, Pace, Process, Pruner, Pulse, QueueWorker, REST_MAX,
+    Reconciler, Relay, Rescuer, Scheduler, Scribe, Service, Settler, Stop, Subscribed,
+    SubscriptionWorker, Worked, goodbye, run, subscribe,
 };
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::event::{Event, Events};
 use crate::handler::Cause;
-use crate::model::{ProcessId, TransportName};
+use crate::model::ProcessId;
 use crate::storage::{Line, Wakeup};
-use crate::transport::{Consumer, Subscription};
+use crate::transport::Consumer;
 
 /// What to run, besides what the process shares.
 pub(super) struct Blueprint {
     pub(super) queues: Vec<Worked>,
-    pub(super) subscriptions: Vec<Subscribed>,
-}
-
-/// A topic to receive from a transport.
-pub(super) struct Subscribed {
-    pub(super) transport: TransportName,
-    pub(super) subscription: Subscription,
-}
-
-/// A subscription that receives.
-struct Consuming {
-    from: SubscribedTo,
-    name: String,
-    consumer: Box<dyn Consumer>,
+    pub(super) subscriptions: Vec<(Arc<Subscribed>, Arc<Control>)>,
 }
 
 /// A process: the services in the background, and the clients to talk to them.
@@ -47,8 +34,7 @@ struct Consuming {
 pub struct Punctual {
     process: Arc<Process>,
     blueprint: Mutex<Option<Blueprint>>,
-    tasks: Mutex<JoinSet<()>>,
-    settler: Mutex<Option<Settler>>,
+    crew: Arc<Crew>,
     /// The pulse goes on while handlers finish, so that nobody takes their messages over.
     pulse_stop: Stop,
 }
@@ -72,8 +58,7 @@ impl Punctual {
         Self {
             process,
             blueprint: Mutex::new(Some(blueprint)),
-            tasks: Mutex::new(JoinSet::new()),
-            settler: Mutex::new(None),
+            crew: Arc::default(),
             pulse_stop: Stop::new(),
         }
     }
@@ -108,69 +93,65 @@ impl Punctual {
         Admin::new(self.process.clone())
     }
 
+    /// Looks at what is received from transports, and steers it.
+    pub fn subscriptions(&self) -> Subscriptions {
+        Subscriptions::new(self.process.clone(), self.crew.clone())
+    }
+
     /// What happens, as it happens.
     pub fn events(&self) -> &Arc<Events> {
         &self.process.events
     }
 
-    /// Starts the services. A second call does nothing. A storage that is out of reach does not fail
-    /// the start: the services try until it answers. A transport that cannot be subscribed to does, and
-    /// the start may be tried again.
+    /// Starts the services. A second call does nothing. A storage or a transport that is out of reach does
+    /// not fail the start: the services try until it answers, and health says so meanwhile. A transport
+    /// that refuses a subscription for good, as one whose topology is another, does; the start may then
+    /// be tried again.
     pub async fn start(&self) -> Result<()> {
         let blueprint = self.blueprint.lock().unwrap_or_else(PoisonError::into_inner).take();
         let Some(blueprint) = blueprint else { return Ok(()) };
-        let consumers = match self.subscribe(&blueprint.subscriptions).await {
-            Ok(consumers) => consumers,
-            Err(error) => {
-                // Nothing was started, so it may be tried again.
-                *self.blueprint.lock().unwrap_or_else(PoisonError::into_inner) = Some(blueprint);
-                return Err(error);
-            }
-        };
-        let (settler, writer) = Settler::new(self.process.clone());
-        let mut tasks = self.tasks.lock().unwrap_or_else(PoisonError::into_inner);
-        tasks.spawn(writer);
+        let consumers = self.consumers(&blueprint.subscriptions).await;
+        let refused =
+            |consumer: &Result<_>| matches!(consumer, Err(error) if !error.is_temporary());
+        if let Some(place) = consumers.iter().position(refused) {
+            // Nothing was started, so it may be tried again.
+            *self.blueprint.lock().unwrap_or_else(PoisonError::into_inner) = Some(blueprint);
+            return consumers.into_iter().nth(place).unwrap_or_else(|| Ok(None)).map(|_| ());
+        }
         let process = &self.process;
+        let (settler, writer) = Settler::new(process.clone());
+        self.crew.spawn(writer);
         let pulse = Pulse::new(process.clone());
         let (stop, wakeups) = (self.pulse_stop.clone(), pulse.wakeups());
         let pace = Pace { stop, rest_max: PULSE_REST_MAX, ..self.pace(wakeups) };
-        tasks.spawn(run(Box::new(pulse), pace));
-        for (service, wakeups) in services(process, blueprint, &settler) {
-            tasks.spawn(run(service, self.pace(wakeups)));
+        self.crew.spawn(run(Box::new(pulse), pace));
+        let Blueprint { queues, subscriptions } = blueprint;
+        for (service, wakeups) in services(process, queues, &settler) {
+            self.crew.spawn(run(service, self.pace(wakeups)));
         }
-        if process.options.handling {
-            let concurrency = process.options.concurrency;
-            for Consuming { from, name, consumer } in consumers {
-                let settler = settler.of(from);
-                tasks.spawn(
-                    SubscriptionWorker::new(process.clone(), settler, consumer, name, concurrency)
-                        .run(),
-                );
-            }
+        for ((subscribed, control), consumer) in subscriptions.into_iter().zip(consumers) {
+            let Some(consumer) = consumer.transpose() else { continue };
+            let process = process.clone();
+            let worker = SubscriptionWorker::new(process, &settler, subscribed, control, consumer);
+            self.crew.spawn(worker.run());
         }
-        drop(tasks);
-        *self.settler.lock().unwrap_or_else(PoisonError::into_inner) = Some(settler);
+        self.crew.begin(settler);
         process.events.emit(Event::ProcessStarted { process: process.id });
         Ok(())
     }
 
-    async fn subscribe(&self, subscriptions: &[Subscribed]) -> Result<Vec<Consuming>> {
-        let mut consumers = Vec::new();
-        for Subscribed { transport, subscription } in
-            subscriptions.iter().filter(|_| self.process.options.handling)
-        {
-            let name = format!("worker of {} on {transport}", subscription.topic);
-            let Some(carrier) = self.process.transports.get(transport) else {
-                return Err(Error::internal(format!(
-                    "the transport {transport:?} vanished after build"
-                )));
-            };
-            let consumer = carrier.subscribe(subscription.clone()).await?;
-            let from =
-                SubscribedTo { transport: transport.clone(), group: subscription.group.clone() };
-            consumers.push(Consuming { from, name, consumer });
+    /// Subscribes to everything at once, as far as it can be reached; to nothing when nothing is handled.
+    async fn consumers(
+        &self,
+        subscriptions: &[(Arc<Subscribed>, Arc<Control>)],
+    ) -> Vec<Result<Option<Box<dyn Consumer>>>> {
+        if !self.process.options.handling {
+            return subscriptions.iter().map(|_| Ok(None)).collect();
         }
-        Ok(consumers)
+        let answers = subscriptions
+            .iter()
+            .map(|(subscribed, _)| async { subscribe(&self.process, subscribed).await.map(Some) });
+        join_all(answers).await
     }
 
     fn pace(&self, wakeups: Vec<Wakeup>) -> Pace {
@@ -212,9 +193,7 @@ impl Punctual {
         let _ = within(clock, until, process.in_flight.emptied()).await;
         let abandoned = process.in_flight.len();
         self.pulse_stop.request();
-        self.settler.lock().unwrap_or_else(PoisonError::into_inner).take();
-        let mut tasks =
-            std::mem::take(&mut *self.tasks.lock().unwrap_or_else(PoisonError::into_inner));
+        let mut tasks = self.crew.end();
         let _ = within(clock, until, async { while tasks.join_next().await.is_some() {} }).await;
         tasks.shutdown().await;
         let _ = within(clock, until, process.outbound.requests.ended()).await;
@@ -230,7 +209,7 @@ type Paced = (Box<dyn Service>, Vec<Wakeup>);
 
 /// Every service but the pulse. Whoever empties a line listens to the storage's bell and to the
 /// lookout's; who has no line knows its own time.
-fn services(process: &Arc<Process>, blueprint: Blueprint, settler: &Settler) -> Vec<Paced> {
+fn services(process: &Arc<Process>, queues: Vec<Worked>, settler: &Settler) -> Vec<Paced> {
     let mut services: Vec<Paced> = Vec::new();
     let mut lookout = Lookout::new(process.clone());
     let mut listen = |line: Line| vec![process.storage.wakeup(&line), lookout.watch(line)];
@@ -252,7 +231,7 @@ fn services(process: &Arc<Process>, blueprint: Blueprint, settler: &Settler) -> 
         let wakeups = listen(relay.line());
         services.push((Box::new(relay), wakeups));
     }
-    for worked in blueprint.queues.into_iter().filter(|_| process.options.handling) {
+    for worked in queues.into_iter().filter(|_| process.options.handling) {
         let worker = QueueWorker::new(process.clone(), settler.clone(), worked);
         let mut wakeups = listen(worker.line());
         wakeups.push(worker.freed());

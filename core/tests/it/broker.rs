@@ -33,6 +33,9 @@ struct Desk {
     batches: Mutex<Vec<usize>>,
     unsettled: Mutex<usize>,
     down: Mutex<Option<String>>,
+    hanging: Mutex<Option<String>>,
+    forbids: Mutex<bool>,
+    broken: Mutex<bool>,
     confirming: Mutex<Option<Gate>>,
 }
 
@@ -80,6 +83,9 @@ impl Broker {
             batches: Mutex::default(),
             unsettled: Mutex::default(),
             down: Mutex::default(),
+            hanging: Mutex::default(),
+            forbids: Mutex::default(),
+            broken: Mutex::default(),
             confirming: Mutex::default(),
         };
         Arc::new(Self { desk: Arc::new(desk), capabilities })
@@ -110,6 +116,28 @@ impl Broker {
         *self.desk.down.lock().unwrap() = topic.map(str::to_owned);
     }
 
+    /// Refuses to be subscribed to for good, as a topology that is another.
+    pub(crate) fn forbid(&self, forbids: bool) {
+        *self.desk.forbids.lock().unwrap() = forbids;
+    }
+
+    /// Breaks every connection, and lets none be made while it is broken.
+    pub(crate) fn break_off(&self, broken: bool) {
+        *self.desk.broken.lock().unwrap() = broken;
+        self.desk.arrived.notify_waiters();
+    }
+
+    /// Lets a message arrive for the office that was delivered so often before.
+    pub(crate) fn deliver(&self, message: Arc<Message>, attempt: u32) {
+        let (due_at, poison) = (self.desk.clock.now(), None);
+        self.desk.put(Waiting { message, group: "office".to_owned(), attempt, due_at, poison });
+    }
+
+    /// Takes messages of a topic, and never confirms them.
+    pub(crate) fn hang(&self, topic: Option<&str>) {
+        *self.desk.hanging.lock().unwrap() = topic.map(str::to_owned);
+    }
+
     /// Takes messages at once, but confirms them only when the gate opens.
     pub(crate) fn confirm_at(&self, gate: &Gate) {
         *self.desk.confirming.lock().unwrap() = Some(gate.clone());
@@ -136,6 +164,13 @@ impl Desk {
             }
             _ => Ok(()),
         }
+    }
+
+    fn check_connection(&self) -> Result<()> {
+        if *self.broken.lock().unwrap() {
+            return Err(Error::unavailable("the connection is broken"));
+        }
+        Ok(())
     }
 
     /// Takes what is due for a topic, oldest first.
@@ -175,6 +210,14 @@ impl Transport for Broker {
             if !self.capabilities.publish_delay.reaches(outgoing.delay) {
                 return Err(Error::unsupported("this broker cannot delay"));
             }
+            let length = outgoing.message.body.bytes.len();
+            if self.capabilities.payload_max.is_some_and(|limit| length > limit) {
+                return Err(Error::invalid(format!("a body of {length} bytes is too large")));
+            }
+        }
+        let hangs = self.desk.hanging.lock().unwrap().clone();
+        if batch.iter().any(|one| hangs.as_deref() == Some(one.message.topic.as_str())) {
+            std::future::pending::<()>().await;
         }
         self.desk.batches.lock().unwrap().push(batch.len());
         for outgoing in batch {
@@ -200,6 +243,10 @@ impl Transport for Broker {
 
     async fn subscribe(&self, subscription: Subscription) -> Result<Box<dyn Consumer>> {
         self.desk.check(&subscription.topic)?;
+        self.desk.check_connection()?;
+        if *self.desk.forbids.lock().unwrap() {
+            return Err(Error::invalid("the queue exists with other settings"));
+        }
         Ok(Box::new(Receiving {
             desk: self.desk.clone(),
             topic: subscription.topic,
@@ -219,6 +266,7 @@ impl Consumer for Receiving {
     async fn receive(&mut self, limit: usize) -> Result<Vec<Delivery>> {
         loop {
             let arrived = self.desk.arrived.notified();
+            self.desk.check_connection()?;
             let taken = self.desk.take(&self.topic, &self.group, limit);
             if !taken.is_empty() {
                 return Ok(taken.into_iter().map(|one| delivery(&self.desk, one)).collect());

@@ -208,15 +208,42 @@ async fn a_transport_nobody_gave_is_not_found() {
 }
 
 #[tokio::test]
-async fn a_start_that_fails_at_a_transport_can_be_tried_again() {
-    let (world, log) = (world(), Log::default());
+async fn a_broker_that_is_down_at_the_start_is_tried_until_it_answers() {
+    let log = Log::default();
+    let world = world();
     let broker = Broker::new(&world.0, PLAIN);
     broker.refuse(Some("mail"));
+    let bench = Bench::start_in(world, |builder| {
+        receiving(&log)(builder.transport("post", broker.clone()))
+    })
+    .await;
+    bench.advance(seconds(60)).await;
+    let failed = bench.punctual.events().count("service.failed");
+    assert!((5..15).contains(&failed), "it keeps trying, ever more rarely: {failed}");
+    let reasons = bench.punctual.admin().health().await.reasons;
+    assert!(reasons.iter().any(|reason| reason.contains("worker of mail")), "{reasons:?}");
+    assert!(!bench.punctual.subscriptions().list()[0].connected);
+    broker.refuse(None);
+    bench.punctual.publisher().publish("mail", "hello").via("post").await.unwrap();
+    bench.advance(seconds(30)).await;
+    assert_eq!(log.len(), 1);
+    let status = &bench.punctual.subscriptions().list()[0];
+    assert!(status.connected);
+    let reasons = bench.punctual.admin().health().await.reasons;
+    assert!(!reasons.iter().any(|reason| reason.contains("worker of mail")), "{reasons:?}");
+}
+
+#[tokio::test]
+async fn a_subscription_that_is_refused_for_good_fails_the_start_which_can_be_tried_again() {
+    let (world, log) = (world(), Log::default());
+    let broker = Broker::new(&world.0, PLAIN);
+    broker.forbid(true);
     let builder = punctual::Punctual::builder().clock(world.0).storage(world.1);
     let process = receiving(&log)(builder.transport("post", broker.clone())).build().unwrap();
     let error = process.start().await.unwrap_err();
-    assert!(error.is_temporary(), "{error}");
-    broker.refuse(None);
+    assert_eq!(error.kind(), ErrorKind::Invalid, "{error}");
+    assert_eq!(process.events().count("process.started"), 0);
+    broker.forbid(false);
     process.start().await.unwrap();
     process.publisher().publish("mail", "hello").via("post").await.unwrap();
     crate::harness::rest().await;

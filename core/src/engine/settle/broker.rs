@@ -7,14 +7,16 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
+use super::Extras;
+use super::packed::{apart, is_of_another, letter, packed};
 use crate::clock::{Clock, add, between};
 use crate::engine::{Process, backoff};
 use crate::error::{Error, Result};
 use crate::event::Event;
-use crate::model::{Execution, Message, MessageRecord, Queue, State, TransportName};
+use crate::model::{Execution, Message, MessageRecord, State, TransportName};
 use crate::policy::{Hold, Judged, Means, Verdict, Why, cannot_wait, hold};
 use crate::storage::{BrokerRecord, Enqueued, Entry};
-use crate::transport::{Acknowledge, AttemptCount, Outgoing, Rejection, Transport};
+use crate::transport::{Acknowledge, AttemptCount, Rejection, Transport};
 
 /// Settles a delivery of a broker.
 pub(super) struct Broker<'a> {
@@ -25,6 +27,8 @@ pub(super) struct Broker<'a> {
     pub(super) recorded: bool,
     /// What follows it.
     pub(super) then: Vec<Arc<Message>>,
+    /// What the subscription added.
+    pub(super) extras: Extras,
 }
 
 /// Where a delivery came from, so that it can go back there and nowhere else.
@@ -57,51 +61,102 @@ impl Broker<'_> {
         }
         match &judged.verdict {
             Verdict::Done | Verdict::Cancelled => {
-                self.record(execution, None, now).await?;
+                self.record(execution, now).await?;
                 receipt.ack().await
             }
             Verdict::Again { due_at, attempt, why, .. } => {
-                // A native requeue counts one more attempt where the broker counts, and forgets the
-                // number where it does not; what a shutdown gives back must not go anywhere else.
-                let counts = *attempt == execution.attempt && self.is_counted();
-                let native = counts || *why == Why::Release || !self.process.holds;
-                self.record(execution, None, now).await?;
+                let native = self.is_native(*attempt, *why, &execution);
+                self.record(execution, now).await?;
                 self.again(receipt, Return { due_at: *due_at, attempt: *attempt, native }, now)
                     .await
             }
             Verdict::Dead { reason, error } => {
-                let mut letter = MessageRecord::new(self.message.clone());
-                letter.state = State::Dead;
-                letter.attempt = execution.attempt;
-                letter.dead = Some(*reason);
-                letter.error.clone_from(error);
-                letter.ended_at = Some(now);
-                let attempt = execution.attempt;
-                self.record(execution, Some(Box::new(letter)), now).await?;
-                self.process.events.emit(Event::MessageDead {
-                    message: self.message.id,
-                    topic: self.message.topic.clone(),
+                let rejection = Rejection {
                     reason: *reason,
                     error: error.clone(),
-                });
-                self.process.hooks.exhausted(&self.message, *reason, error.as_deref());
-                let (reason, error) = (*reason, error.clone());
-                let rejection = Rejection { reason, error, attempt, at: now };
+                    attempt: execution.attempt,
+                    at: now,
+                };
+                self.bury(execution, &rejection).await?;
                 receipt.reject(&rejection).await
             }
         }
     }
 
-    async fn record(
+    /// Keeps it as a dead letter that a redrive sends back to where it came from.
+    async fn bury(&self, execution: Arc<Execution>, rejection: &Rejection) -> Result<()> {
+        let Rejection { reason, error, .. } = rejection;
+        let kept = match self.subscribed {
+            Some(from) => self.own_place(letter(&self.message, from)).await?,
+            None => (*self.message).clone(),
+        };
+        self.keep_letter(&execution, Arc::new(kept), rejection).await?;
+        self.process.events.emit(Event::MessageDead {
+            message: self.message.id,
+            topic: self.message.topic.clone(),
+            reason: *reason,
+            error: error.clone(),
+        });
+        self.process.hooks.exhausted(&self.message, *reason, error.as_deref());
+        Ok(())
+    }
+
+    /// Stores a letter. Of two groups that give the same message up at the same moment the storage keeps
+    /// the first; the other's is stored again under an identity of its own.
+    async fn keep_letter(
         &self,
-        execution: Arc<Execution>,
-        dead: Option<Box<MessageRecord>>,
-        now: Timestamp,
+        execution: &Arc<Execution>,
+        message: Arc<Message>,
+        rejection: &Rejection,
     ) -> Result<()> {
-        if !self.recorded && dead.is_none() {
+        let mut letter = MessageRecord::new(message);
+        letter.state = State::Dead;
+        letter.attempt = rejection.attempt;
+        letter.dead = Some(rejection.reason);
+        letter.error.clone_from(&rejection.error);
+        letter.ended_at = Some(rejection.at);
+        let (storage, inspect) = (&self.process.storage, &self.process.inspect);
+        let record = |letter: &MessageRecord| BrokerRecord {
+            execution: execution.clone(),
+            dead: Some(Box::new(letter.clone())),
+        };
+        storage.record(vec![record(&letter)], rejection.at).await?;
+        let stored = inspect.message(letter.message.id).await?;
+        if stored.is_some_and(|stored| is_of_another(&stored.message, &letter.message)) {
+            letter.message = Arc::new(apart((*letter.message).clone()));
+            storage.record(vec![record(&letter)], rejection.at).await?;
+        }
+        Ok(())
+    }
+
+    /// A message under the identity it can be stored under without getting in another group's way.
+    /// Waits a moment while a relay still has the copy that it has just published.
+    async fn own_place(&self, kept: Message) -> Result<Message> {
+        let give_up_at = add(self.process.now(), self.process.options.settle_patience);
+        let mut tries = 0;
+        loop {
+            let now = self.process.now();
+            let stored = self.process.inspect.message(kept.id).await?;
+            let Some(stored) = stored else { return Ok(kept) };
+            if stored.state != State::Done && is_of_another(&stored.message, &kept) {
+                return Ok(apart(kept));
+            }
+            if stored.state != State::Running {
+                return Ok(kept);
+            }
+            if now >= give_up_at {
+                return Ok(apart(kept));
+            }
+            tries += 1;
+            self.process.clock.sleep_until(add(now, backoff(tries))).await;
+        }
+    }
+
+    async fn record(&self, execution: Arc<Execution>, now: Timestamp) -> Result<()> {
+        if !self.recorded {
             return Ok(());
         }
-        self.process.storage.record(vec![BrokerRecord { execution, dead }], now).await
+        self.process.storage.record(vec![BrokerRecord { execution, dead: None }], now).await
     }
 
     /// Puts it back by the broker where that reaches, else stores it first and acknowledges then.
@@ -129,6 +184,21 @@ impl Broker<'_> {
         }
     }
 
+    /// Whether the broker may put it back by itself. That counts one more attempt where it counts, and
+    /// forgets the number where it does not; what a shutdown gives back must not go anywhere else, unless
+    /// the broker would count it as one too many.
+    fn is_native(&self, attempt: u32, why: Why, execution: &Execution) -> bool {
+        if self.extras.acknowledged || !self.process.holds {
+            return !self.process.holds;
+        }
+        let counted = self.is_counted() && self.extras.inline == 0;
+        let last = execution.attempts_max.is_some_and(|limit| execution.attempt >= limit);
+        match why {
+            Why::Release => !(self.is_counted() && last),
+            _ => counted && attempt == execution.attempt,
+        }
+    }
+
     /// Where it came from, and by what.
     fn from(&self) -> Option<(&SubscribedTo, &Arc<dyn Transport>)> {
         let from = self.subscribed?;
@@ -142,63 +212,31 @@ impl Broker<'_> {
     }
 
     /// Stores a held message; `Ok` only when it is there, because the broker's copy goes next.
-    ///
-    /// The relay may still be settling the copy it has just published under the same id. That takes a
-    /// moment, and until then the storage answers "duplicate" although nothing will be left of it.
     async fn keep(&self, held: Message) -> Result<()> {
-        let entry = Entry { message: Arc::new(held), replace: false };
+        let mut held = self.own_place(held).await?;
         let give_up_at = add(self.process.now(), self.process.options.settle_patience);
         let mut tries = 0;
         loop {
             let now = self.process.now();
-            let answers = self.process.storage.enqueue(vec![entry.clone()], now).await?;
+            let entry = Entry { message: Arc::new(held.clone()), replace: false };
+            let answers = self.process.storage.enqueue(vec![entry], now).await?;
             let Some(Enqueued::Duplicate(twin)) = answers.first() else { return Ok(()) };
             let stored = self.process.inspect.message(*twin).await?;
-            if stored.is_some_and(|stored| stored.state == State::Pending) {
+            let (is_foreign, is_waiting) = stored.map_or((false, false), |stored| {
+                (is_of_another(&stored.message, &held), stored.state == State::Pending)
+            });
+            if is_waiting && !is_foreign {
                 return Ok(());
             }
             if now >= give_up_at {
                 return Err(Error::conflict("the message is still being relayed")
                     .with("message", self.message.id));
             }
+            if is_foreign {
+                held = apart(held);
+            }
             tries += 1;
             self.process.clock.sleep_until(add(now, backoff(tries))).await;
         }
     }
-}
-
-/// Carries the attempts spent while a message is kept.
-const ATTEMPT_HEADER: &str = "punctual-attempt";
-/// Carries the group a kept message goes back to.
-const GROUP_HEADER: &str = "punctual-group";
-
-/// Carries when a kept message was first due: what proportional retries are measured by.
-const DUE_HEADER: &str = "punctual-due";
-
-/// A message as it waits in the storage for the relay: with what the transport would forget.
-fn packed(message: &Message, from: &SubscribedTo, due_at: Timestamp, attempt: u32) -> Message {
-    let mut packed = message.clone();
-    packed.queue = Queue::of_relay(&from.transport);
-    packed.due_at = due_at;
-    // It was accepted once; another message that came under the same key since must not get in its
-    // way, nor be replaced by it.
-    packed.dedupe = None;
-    packed.headers.note(ATTEMPT_HEADER, attempt.to_string());
-    packed.headers.note(GROUP_HEADER, from.group.clone());
-    packed.headers.note(DUE_HEADER, message.due_at.to_string());
-    packed
-}
-
-/// A message as it leaves: what was packed moves from the headers to the envelope.
-pub(crate) fn unpack(message: &Arc<Message>) -> Outgoing {
-    let mut outgoing =
-        Outgoing { message: message.clone(), delay: Duration::ZERO, attempt: 0, group: None };
-    if message.headers.get(ATTEMPT_HEADER).is_some() {
-        let Message { headers, due_at, .. } = Arc::make_mut(&mut outgoing.message);
-        outgoing.attempt =
-            headers.remove(ATTEMPT_HEADER).and_then(|text| text.parse().ok()).unwrap_or(0);
-        outgoing.group = headers.remove(GROUP_HEADER);
-        *due_at = headers.remove(DUE_HEADER).and_then(|text| text.parse().ok()).unwrap_or(*due_at);
-    }
-    outgoing
 }

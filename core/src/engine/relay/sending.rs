@@ -1,0 +1,119 @@
+//! Sending one topic's due messages: published for a bounded time, then settled. A batch that the
+//! transport refuses for good is sent again one by one, so that only the message at fault is given up.
+
+use std::sync::Arc;
+
+use crate::clock::{add, within};
+use crate::engine::settle::unpack;
+use crate::engine::{Process, backoff};
+use crate::error::{Error, ErrorKind, Result};
+use crate::event::Event;
+use crate::model::{DeadReason, TransportName};
+use crate::policy::{Verdict, Why, bounded};
+use crate::storage::{Claimed, Settled, Settlement};
+use crate::transport::{Outgoing, Transport};
+
+/// Sends to one transport.
+pub(super) struct Sending {
+    pub(super) process: Arc<Process>,
+    pub(super) transport: Arc<dyn Transport>,
+    pub(super) target: TransportName,
+}
+
+impl Sending {
+    /// Publishes messages of one topic in their order, and settles each.
+    pub(super) async fn send(&self, claimed: Vec<Claimed>) -> Result<()> {
+        let batch = claimed.iter().map(|one| unpack(&one.message)).collect();
+        let settlements = match self.publish(batch).await {
+            Ok(()) => claimed.iter().map(|one| settlement(one, Verdict::Done)).collect(),
+            Err(error) if is_final(&error) => self.one_by_one(&claimed, error).await,
+            Err(error) => claimed.iter().map(|one| self.again(one, &error)).collect(),
+        };
+        self.settle(&claimed, settlements).await
+    }
+
+    /// Finds those of a refused batch that are refused themselves.
+    async fn one_by_one(&self, claimed: &[Claimed], error: Error) -> Vec<Settlement> {
+        if let [only] = claimed {
+            return vec![refused(only, &error)];
+        }
+        let mut settlements = Vec::with_capacity(claimed.len());
+        for one in claimed {
+            settlements.push(match self.publish(vec![unpack(&one.message)]).await {
+                Ok(()) => settlement(one, Verdict::Done),
+                Err(error) if is_final(&error) => refused(one, &error),
+                Err(error) => self.again(one, &error),
+            });
+        }
+        settlements
+    }
+
+    /// Publishes, for a bounded time: a transport that hangs has failed. Less than the lease, so that
+    /// nobody else sends the same meanwhile.
+    async fn publish(&self, batch: Vec<Outgoing>) -> Result<()> {
+        let (now, options) = (self.process.now(), &self.process.options);
+        let patience = options.publish_patience.min(options.lease_length / 2);
+        let publish = self.transport.publish(batch, now);
+        within(&*self.process.clock, add(now, patience), publish).await.unwrap_or_else(|| {
+            Err(Error::unavailable(format!(
+                "the transport {:?} did not confirm within {patience:?}",
+                self.target
+            )))
+        })
+    }
+
+    async fn settle(&self, claimed: &[Claimed], settlements: Vec<Settlement>) -> Result<()> {
+        let verdicts: Vec<Verdict> =
+            settlements.iter().map(|settlement| settlement.verdict.clone()).collect();
+        let answers = self.process.storage.settle(settlements, self.process.now()).await?;
+        let applied = answers.iter().map(|answer| *answer == Settled::Applied);
+        for ((one, verdict), _) in
+            claimed.iter().zip(verdicts).zip(applied).filter(|(_, applied)| *applied)
+        {
+            self.tell(one, verdict);
+        }
+        Ok(())
+    }
+
+    fn tell(&self, one: &Claimed, verdict: Verdict) {
+        let message = one.message.id;
+        match verdict {
+            Verdict::Done => {
+                let transport = self.target.clone();
+                self.process.events.emit(Event::MessageRelayed { message, transport });
+            }
+            Verdict::Dead { reason, error } => {
+                self.process.hooks.exhausted(&one.message, reason, error.as_deref());
+                let topic = one.message.topic.clone();
+                self.process.events.emit(Event::MessageDead { message, topic, reason, error });
+            }
+            Verdict::Again { .. } | Verdict::Cancelled => {}
+        }
+    }
+
+    fn again(&self, claimed: &Claimed, error: &Error) -> Settlement {
+        let verdict = Verdict::Again {
+            due_at: add(self.process.now(), backoff(claimed.attempt)),
+            attempt: claimed.attempt,
+            crashes: claimed.crashes,
+            snoozes: claimed.snoozes,
+            error: Some(bounded(&Arc::from(error.to_string()))),
+            why: Why::Retry,
+        };
+        settlement(claimed, verdict)
+    }
+}
+
+/// Whether sending the same again can never work: too large, or something the transport cannot do.
+fn is_final(error: &Error) -> bool {
+    matches!(error.kind(), ErrorKind::Invalid | ErrorKind::Unsupported)
+}
+
+fn refused(claimed: &Claimed, error: &Error) -> Settlement {
+    let error = Some(bounded(&Arc::from(error.to_string())));
+    settlement(claimed, Verdict::Dead { reason: DeadReason::Refused, error })
+}
+
+fn settlement(claimed: &Claimed, verdict: Verdict) -> Settlement {
+    Settlement::new(claimed.lease_ref(), verdict, None)
+}

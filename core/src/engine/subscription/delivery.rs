@@ -1,0 +1,165 @@
+//! One delivery of a subscription, from its beginning to its settlement, with what the subscription asks
+//! for: acknowledged first, tried again on the spot, told to the breaker.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+
+use super::{Control, Subscribed};
+use crate::engine::attempt::{attempt, context};
+use crate::engine::settle::{Extras, Settler, Started};
+use crate::engine::{Process, Slots};
+use crate::error::{Error, Result};
+use crate::event::Event;
+use crate::model::Terms;
+use crate::policy::{Sign, Verdict, is_tried_at_once};
+use crate::storage::{Settled, Settlement};
+use crate::transport::{Acknowledge, Delivery, LeaseReceipt, Receipt, Rejection};
+
+/// What every delivery of a subscription is run with.
+#[derive(Clone)]
+pub(super) struct Runner {
+    pub(super) process: Arc<Process>,
+    pub(super) settler: Settler,
+    pub(super) subscribed: Arc<Subscribed>,
+    pub(super) control: Arc<Control>,
+}
+
+impl Runner {
+    /// Counts a delivery in.
+    pub(super) fn begin(&self, delivery: Delivery, terms: Arc<Terms>) -> Started {
+        let slots = &self.control.slots;
+        let context = context(&self.process, &delivery, &terms, slots, self.process.now());
+        let entered = self.process.in_flight.enter(&delivery.receipt, &context);
+        let registration = self.subscribed.registration.clone();
+        let extras = Extras { registration, ..Extras::default() };
+        Started { delivery, terms, context, entered, extras }
+    }
+
+    /// The same delivery as if it began now.
+    pub(super) fn afresh(&self, started: Started) -> Started {
+        let Started { delivery, terms, context: old, extras, entered } = started;
+        let slots = &self.control.slots;
+        let new = context(&self.process, &delivery, &terms, slots, self.process.now());
+        if let Some(until) = old.lease_until().filter(|_| new.lease_until().is_some()) {
+            new.renewed(until);
+        }
+        // Counted in before it is counted out, so that shutdown never sees it gone.
+        let anew = self.process.in_flight.enter(&delivery.receipt, &new);
+        drop(entered);
+        Started { delivery, terms, context: new, entered: anew, extras }
+    }
+
+    /// Runs a delivery to its settlement.
+    pub(super) async fn run(self, mut started: Box<Started>) {
+        let receiving = &self.subscribed.receiving;
+        if receiving.acknowledge_first {
+            match self.acknowledge(*started).await {
+                Some(acknowledged) => started = Box::new(acknowledged),
+                None => return,
+            }
+        }
+        loop {
+            let Some(report) = attempt(&self.process, &started).await else {
+                let (message, topic) = (started.context.message_id(), started.context.topic());
+                let topic = topic.clone();
+                self.process.events.emit(Event::LeaseLost { message, topic });
+                return;
+            };
+            self.control.ended(&self.process.events, Sign::of(&report), self.process.now());
+            let again = started.extras.inline < receiving.inline_retries
+                && !self.process.stop.is_requested()
+                && started.context.cancel_cause().is_none()
+                && is_tried_at_once(&report)
+                && self.settler.again_at_once(&started, &report).await;
+            if !again {
+                return self.settler.settle(started, report).await;
+            }
+            started.delivery.attempt += 1;
+            started.extras.inline += 1;
+            *started = self.afresh(*started);
+        }
+    }
+
+    /// Acknowledges before the handler is called. What cannot be acknowledged is not handled: it comes
+    /// again, to us or to somebody else.
+    async fn acknowledge(&self, started: Started) -> Option<Started> {
+        let Started { delivery, terms, context, entered, mut extras } = started;
+        let Delivery { message, attempt, poison, receipt } = delivery;
+        let acknowledged = match receipt {
+            Receipt::Broker(receipt) => receipt.ack().await,
+            Receipt::Lease(receipt) => self.finish(*receipt).await,
+        };
+        if let Err(error) = acknowledged {
+            self.process.events.emit(Event::ServiceFailed {
+                service: format!("worker of {}", self.subscribed.name),
+                error: error.to_string(),
+                again_at: self.process.now(),
+            });
+            return None;
+        }
+        extras.acknowledged = true;
+        let receipt = Receipt::Broker(Box::new(Acknowledged));
+        let delivery = Delivery { message, attempt, poison, receipt };
+        Some(self.afresh(Started { delivery, terms, context, entered, extras }))
+    }
+
+    /// Settles a claim as done before it is.
+    async fn finish(&self, receipt: LeaseReceipt) -> Result<()> {
+        let LeaseReceipt { claimed, storage } = receipt;
+        let settlement = Settlement::new(claimed.lease_ref(), Verdict::Done, None);
+        let answers = storage.settle(vec![settlement], self.process.now()).await?;
+        match answers.first() {
+            Some(Settled::Applied) => Ok(()),
+            _ => Err(Error::conflict("the message belongs to somebody else by now")
+                .with("message", claimed.message.id)),
+        }
+    }
+}
+
+/// What is left of a receipt that was used first: nothing to do, and no way back.
+struct Acknowledged;
+
+#[async_trait]
+impl Acknowledge for Acknowledged {
+    async fn ack(self: Box<Self>) -> Result<()> {
+        Ok(())
+    }
+
+    async fn requeue(self: Box<Self>, _delay: std::time::Duration) -> Result<()> {
+        Err(Error::unsupported("the message was acknowledged before it was handled"))
+    }
+
+    async fn reject(self: Box<Self>, _rejection: &Rejection) -> Result<()> {
+        Ok(())
+    }
+}
+
+/// Terms with at most so many attempts, the last ones kept: a handler's are the same for every message.
+#[derive(Default)]
+pub(super) struct Capped {
+    last: Option<(Arc<Terms>, Arc<Terms>)>,
+}
+
+impl Capped {
+    pub(super) fn cap(&mut self, terms: &Arc<Terms>, attempts_max: u32) -> Arc<Terms> {
+        if terms.retry.attempts_max.is_some_and(|count| count <= attempts_max) {
+            return terms.clone();
+        }
+        if let Some((of, capped)) = &self.last
+            && Arc::ptr_eq(of, terms)
+        {
+            return capped.clone();
+        }
+        let mut capped = (**terms).clone();
+        capped.retry.attempts_max = Some(attempts_max);
+        let capped = Arc::new(capped);
+        self.last = Some((terms.clone(), capped.clone()));
+        capped
+    }
+}
+
+/// The slots a runner's attempts take, for whoever starts them.
+pub(super) fn slots(runner: &Runner) -> &Arc<Slots> {
+    &runner.control.slots
+}
