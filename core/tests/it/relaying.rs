@@ -57,13 +57,12 @@ async fn a_topic_that_hangs_holds_up_no_other() {
 #[tokio::test]
 async fn what_a_transport_will_never_take_is_given_up_alone() {
     let log = Log::default();
-    let capabilities = Capabilities { payload_max: Some(20), ..PLAIN };
-    let (bench, _broker) = post(capabilities, &log, |builder| builder).await;
+    let (bench, _broker) = post(PLAIN, &log, |builder| builder).await;
     let mut events = bench.punctual.events().listen();
     let publisher = bench.punctual.publisher();
     let publish = |text: &str| publisher.publish("mail", text).after(seconds(60)).via("post");
     publish("before").await.unwrap();
-    let large = publish(&"x".repeat(50)).await.unwrap();
+    let large = publish(&"x".repeat(20_000)).await.unwrap();
     publish("after").await.unwrap();
     bench.advance(seconds(60)).await;
     let mut told = log.lines();
@@ -71,7 +70,7 @@ async fn what_a_transport_will_never_take_is_given_up_alone() {
     assert_eq!(told, ["after 07:01:00", "before 07:01:00"]);
     let record = bench.message(large.id).await;
     assert_eq!((record.state, record.dead), (State::Dead, Some(DeadReason::Refused)));
-    assert!(record.error.as_deref().unwrap().contains("a body of 52 bytes is too large"));
+    assert!(record.error.as_deref().unwrap().contains("a body of 20002 bytes is too large"));
     let dead = std::iter::from_fn(|| events.try_recv().ok()).filter(
         |event| matches!(**event, Event::MessageDead { message, .. } if message == large.id),
     );
