@@ -66,6 +66,27 @@ impl Matrix {
         unknown
     }
 
+    /// In what a run differs from what is kept of the transports it tried. What it did not try, because
+    /// somebody asked for a few cases only, is no difference.
+    pub fn differences(&self, kept: &Self) -> Vec<String> {
+        let mut differences = Vec::new();
+        for (name, tried) in self.0.iter().filter(|(_, recorded)| recorded.was_tried()) {
+            let Some(kept) = kept.0.get(name).filter(|kept| kept.was_tried()) else {
+                differences.push(format!("{name} is not kept yet"));
+                continue;
+            };
+            if tried.capabilities != kept.capabilities {
+                differences.push(format!("{name} declares other capabilities"));
+            }
+            for (case, came) in &tried.cases {
+                if kept.cases.get(case) != Some(came) {
+                    differences.push(format!("{name}: {case} {}", came.0));
+                }
+            }
+        }
+        differences
+    }
+
     /// As a document.
     pub fn render(&self) -> String {
         let mut text = String::from(
@@ -191,6 +212,22 @@ mod tests {
         matrix.0.insert("kafka".to_owned(), Recorded { capabilities: can, ..listed });
         assert!(matrix.summary().contains("1 passed"), "{}", matrix.summary());
         assert!(matrix.render().contains("| passed | not tried here |"));
+    }
+
+    #[test]
+    fn a_run_that_differs_from_what_is_kept_is_noticed() {
+        let one = |word: &str, order: &str| {
+            let cases = [("a::b".to_owned(), (word.to_owned(), String::new()))];
+            let capabilities = vec![("order".to_owned(), order.to_owned())];
+            let recorded = Recorded { capabilities, cases: BTreeMap::from(cases) };
+            Matrix(BTreeMap::from([("kafka".to_owned(), recorded)]))
+        };
+        let kept = one("passed", "total");
+        assert!(one("passed", "total").differences(&kept).is_empty());
+        assert!(Matrix::default().differences(&kept).is_empty(), "not tried this time");
+        assert_eq!(one("refused", "total").differences(&kept), ["kafka: a::b refused"]);
+        assert_eq!(one("passed", "none").differences(&kept).len(), 1);
+        assert_eq!(kept.differences(&Matrix::default()), ["kafka is not kept yet"]);
     }
 
     #[test]
