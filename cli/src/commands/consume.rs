@@ -87,18 +87,15 @@ async fn consume(
     }
     while left > 0 {
         let receiving = consumer.receive(left.min(BATCH_MAX));
-        let deliveries = match arguments.wait {
-            None => receiving.await?,
-            Some(wait) => match within(&SystemClock, add(SystemClock.now(), wait), receiving).await
-            {
-                Some(deliveries) => deliveries?,
-                None => {
-                    tell(&format!("Nothing came for {wait:?}."));
-                    return Ok(());
-                }
-            },
+        let received = match arguments.wait {
+            None => Some(receiving.await),
+            Some(wait) => within(&SystemClock, add(SystemClock.now(), wait), receiving).await,
         };
-        for delivery in deliveries {
+        let Some(deliveries) = received else {
+            tell(&format!("Nothing came for {:?}.", arguments.wait.unwrap_or_default()));
+            return Ok(());
+        };
+        for delivery in deliveries? {
             print(&delivery, arguments.json)?;
             left = left.saturating_sub(1);
             if arguments.no_ack {
