@@ -37,6 +37,7 @@ const SEQUENCE: &str = "punctual-sequence";
 const MORE: &str = "punctual-more";
 const ATTEMPT: &str = "punctual-attempt";
 const GROUP: &str = "punctual-group";
+const SNOOZES: &str = "punctual-snoozes";
 const DEAD_REASON: &str = "punctual-dead-reason";
 const DEAD_ERROR: &str = "punctual-dead-error";
 const DEAD_TOPIC: &str = "punctual-dead-topic";
@@ -237,6 +238,8 @@ impl Received {
             ATTEMPT => self.attempt = parsed(name, value)?,
             GROUP => self.group = Some(value.to_owned()),
             MORE => self.note_more(value)?,
+            // The engine's own count, which a message has among its headers.
+            SNOOZES => message.headers.note(SNOOZES, parsed::<u32>(name, value)?.to_string()),
             // What a dead letter says of itself; it is history once the message is sent again.
             _ if name.starts_with(RESERVED) => {}
             _ => drop(message.headers.insert(name, value)),

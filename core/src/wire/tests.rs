@@ -106,6 +106,15 @@ fn the_count_and_the_only_group_travel_along() {
 }
 
 #[test]
+fn the_number_of_snoozes_travels_along() {
+    let mut sent = message();
+    sent.headers.note(SNOOZES, "3".to_owned());
+    let wire = Wire::of(&outgoing(sent.clone())).unwrap();
+    assert_eq!(arrive(&wire).message.headers, sent.headers);
+    assert!(foreign("x", &[(SNOOZES, "many")]).poison.is_some());
+}
+
+#[test]
 fn a_dead_letter_says_why_from_where_how_often_and_when_and_can_be_sent_again() {
     let rejection = Rejection {
         reason: DeadReason::AttemptsSpent,
