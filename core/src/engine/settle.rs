@@ -2,6 +2,7 @@
 //! each verdict with its execution in one step; broker deliveries are settled one by one in
 //! `broker.rs`. Settling has its own patience and never uses the attempt's cancellation.
 
+mod at_once;
 mod broker;
 mod packed;
 
@@ -13,6 +14,7 @@ use tokio::sync::mpsc::error::TrySendError;
 
 use broker::Broker;
 pub(crate) use broker::SubscribedTo;
+use packed::snoozes_of;
 pub(crate) use packed::unpack;
 
 use super::in_flight::Entered;
@@ -22,7 +24,7 @@ use crate::event::Event;
 use crate::handler::Context;
 use crate::model::{Ending, Recording, Terms};
 use crate::policy::{Case, Judged, Report, Verdict, Why, judge};
-use crate::storage::{BrokerRecord, Settled, Settlement, Storage};
+use crate::storage::{Settled, Settlement, Storage};
 use crate::transport::{Delivery, LeaseReceipt, Receipt};
 
 /// The most settlements in one call of a storage.
@@ -124,47 +126,6 @@ impl Settler {
         }
     }
 
-    /// What counts for a message that cannot go back where it came from.
-    fn without_return(&self, report: Report) -> Report {
-        let lost = |what: &str| Report::Failed {
-            error: Arc::from(format!("{what} after it was acknowledged, so it cannot be put back")),
-        };
-        match report {
-            Report::Interrupted => lost("was interrupted by a shutdown"),
-            Report::Snooze { .. } if !self.process.holds => lost("was snoozed"),
-            report => report,
-        }
-    }
-
-    /// Writes down an attempt that failed and is tried again on the spot; answers no, and writes nothing,
-    /// when the policy wants no further attempt.
-    pub(crate) async fn again_at_once(&self, started: &Started, report: &Report) -> bool {
-        let Started { delivery, terms, context, .. } = started;
-        let now = self.process.now();
-        let mut judged = judge(&case(delivery, terms, now), report.clone());
-        let Verdict::Again { due_at, why: Why::Retry, .. } = &mut judged.verdict else {
-            return false;
-        };
-        *due_at = now;
-        tell(&self.process, context, &judged, now);
-        let execution = Arc::new(context.execution(judged.ending, judged.note.clone(), now));
-        self.process.hooks.failed(&delivery.message, &execution, Some(now));
-        self.process.recent.push(&execution);
-        if is_recorded(terms, &judged) {
-            let storage = match &delivery.receipt {
-                Receipt::Lease(receipt) => &receipt.storage,
-                Receipt::Broker(_) => &self.process.storage,
-            };
-            let record = BrokerRecord { execution, dead: None };
-            if let Err(error) = storage.record(vec![record], now).await {
-                // History is worth less than the message.
-                let (service, error) = ("settle".to_owned(), error.to_string());
-                self.process.events.emit(Event::ServiceFailed { service, error, again_at: now });
-            }
-        }
-        true
-    }
-
     /// Gives a message back that was claimed and not started, due at another instant.
     pub(crate) async fn give_back(&self, started: Box<Started>, due_at: Timestamp) {
         let Started { delivery, context, entered, .. } = *started;
@@ -204,7 +165,7 @@ fn case<'a>(delivery: &'a Delivery, terms: &'a Terms, now: Timestamp) -> Case<'a
         Receipt::Lease(receipt) => {
             (receipt.claimed.crashes, receipt.claimed.snoozes, receipt.claimed.cancel_requested)
         }
-        Receipt::Broker(_) => (0, 0, false),
+        Receipt::Broker(_) => (0, snoozes_of(&delivery.message), false),
     };
     Case {
         message: &delivery.message,

@@ -24,8 +24,10 @@ pub(crate) mod noted {
     pub(crate) const REPLY_VIA: &str = "punctual-reply-via";
     /// The request that a reply answers.
     pub(crate) const REPLY_OF: &str = "punctual-reply-of";
+    /// How often a message was put off on its broker.
+    pub(crate) const SNOOZES: &str = "punctual-snoozes";
     /// All of them.
-    pub(crate) const ALL: [&str; 4] = [ENCODING, REPLY_TO, REPLY_VIA, REPLY_OF];
+    pub(crate) const ALL: [&str; 5] = [ENCODING, REPLY_TO, REPLY_VIA, REPLY_OF, SNOOZES];
 }
 
 /// Names and values, sorted by name. Bounded, printable, checked on the way in.

@@ -7,6 +7,7 @@ use super::own::{
     DUE, ID, MORE,
 };
 use super::*;
+use crate::model::noted::SNOOZES;
 use crate::model::{DeadReason, ExecutionId, Terms, Ties};
 
 pub(crate) const ENVELOPES: [Envelope; 3] =
@@ -115,6 +116,14 @@ fn the_count_and_the_only_group_travel_along() {
         assert!(received.is_for("office") && !received.is_for("archive"));
     }
     assert!(arrive(&Wire::of(&outgoing(message())).unwrap()).is_for("archive"));
+}
+
+#[test]
+fn the_number_of_snoozes_travels_along() {
+    let mut sent = message();
+    sent.headers.note(SNOOZES, "3".to_owned());
+    let wire = Wire::of(&outgoing(sent.clone())).unwrap();
+    assert_eq!(arrive(&wire).message.headers, sent.headers);
 }
 
 #[test]

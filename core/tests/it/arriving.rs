@@ -76,7 +76,7 @@ async fn the_story_survives_requeue_and_dead_letter() {
             told.lock().unwrap().push((context.correlation().to_string(), trace));
             std::future::ready(Err::<(), _>("out of order"))
         };
-        let parent = |_: (), context: Context| async move {
+        let parent = |(): (), context: Context| async move {
             let publish = context.publisher().publish("mail", "x").header("traceparent", TRACE);
             publish.header("tenant", "acme").key("order-7").via("post").await.map(|_| ())
         };

@@ -398,3 +398,27 @@ async fn a_retry_that_is_kept_replaces_no_other_message() {
     bench.advance(seconds(2 * 3_600)).await;
     assert_eq!(log.len(), 4, "two attempts for each");
 }
+
+// A snooze spends no attempt, so it has a bound of its own, on brokers as in the storage.
+#[tokio::test]
+async fn a_message_cannot_be_snoozed_for_ever() {
+    let log = Log::default();
+    let told = log.clone();
+    let terms = Terms { snoozes_max: 3, ..retrying(Retry::none()) };
+    let (bench, broker) = post(PLAIN, |builder| {
+        builder.handler_with("mail", terms, move |_: String, _: Context| {
+            told.push("snoozed");
+            std::future::ready(Outcome::Snooze(seconds(5)))
+        })
+    })
+    .await;
+    let sent = bench.punctual.publisher().publish("mail", "x").via("post").await.unwrap();
+    bench.advance(seconds(600)).await;
+    assert_eq!(log.len(), 4);
+    assert_eq!(broker.story(), ["ack", "ack", "ack", "reject attempts spent"]);
+    let letter = bench.message(sent.id).await;
+    assert_eq!((letter.state, letter.attempt), (State::Dead, 1));
+    bench.punctual.admin().redrive(sent.id).await.unwrap();
+    bench.advance(seconds(600)).await;
+    assert_eq!(log.len(), 8, "and counted anew when it is sent again");
+}

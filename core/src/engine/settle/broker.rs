@@ -8,7 +8,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 use super::Extras;
-use super::packed::{apart, is_of_another, letter, packed};
+use super::packed::{Return, apart, is_of_another, letter, packed};
 use crate::clock::{Clock, add, between};
 use crate::engine::{Process, backoff};
 use crate::error::{Error, Result};
@@ -37,14 +37,6 @@ pub(crate) struct SubscribedTo {
     pub(crate) group: String,
 }
 
-/// A message on its way back: when it is due, with how many attempts spent, and whether the broker may
-/// put it back by itself.
-struct Return {
-    due_at: Timestamp,
-    attempt: u32,
-    native: bool,
-}
-
 impl Broker<'_> {
     pub(super) async fn settle(
         &self,
@@ -64,11 +56,11 @@ impl Broker<'_> {
                 self.record(execution, now).await?;
                 receipt.ack().await
             }
-            Verdict::Again { due_at, attempt, why, .. } => {
+            Verdict::Again { due_at, attempt, snoozes, why, .. } => {
                 let native = self.is_native(*attempt, *why, &execution);
                 self.record(execution, now).await?;
-                self.again(receipt, Return { due_at: *due_at, attempt: *attempt, native }, now)
-                    .await
+                let back = Return { due_at: *due_at, attempt: *attempt, snoozes: *snoozes };
+                self.again(receipt, &back, native, now).await
             }
             Verdict::Dead { reason, error } => {
                 let rejection = Rejection {
@@ -163,10 +155,11 @@ impl Broker<'_> {
     async fn again(
         &self,
         receipt: Box<dyn Acknowledge>,
-        back: Return,
+        back: &Return,
+        natively: bool,
         now: Timestamp,
     ) -> Result<()> {
-        let Return { due_at, attempt, native: natively } = back;
+        let due_at = back.due_at;
         let Some((from, transport)) = self.from() else {
             return receipt.requeue(between(now, due_at)).await;
         };
@@ -176,7 +169,7 @@ impl Broker<'_> {
             Hold::Send if natively => receipt.requeue(Duration::ZERO).await,
             Hold::SendDelayed(delay) if natively => receipt.requeue(delay).await,
             _ => {
-                self.keep(packed(&self.message, from, due_at, attempt)).await?;
+                self.keep(packed(&self.message, from, back)).await?;
                 let (message, transport) = (self.message.id, from.transport.clone());
                 self.process.events.emit(Event::MessageHeld { message, transport, due_at });
                 receipt.ack().await

@@ -9,6 +9,7 @@ use jiff::Timestamp;
 use uuid::Uuid;
 
 use super::SubscribedTo;
+use crate::model::noted::SNOOZES;
 use crate::model::{Message, MessageId, Queue, mix};
 use crate::transport::Outgoing;
 
@@ -21,16 +22,21 @@ const DUE_HEADER: &str = "punctual-due";
 /// Carries the identity of a message that is kept under another one.
 const ID_HEADER: &str = "punctual-id";
 
+/// A message on its way back: when it is due, and what was counted so far.
+pub(super) struct Return {
+    pub(super) due_at: Timestamp,
+    pub(super) attempt: u32,
+    pub(super) snoozes: u32,
+}
+
 /// A message as it waits for the relay.
-pub(super) fn packed(
-    message: &Message,
-    from: &SubscribedTo,
-    due_at: Timestamp,
-    attempt: u32,
-) -> Message {
+pub(super) fn packed(message: &Message, from: &SubscribedTo, back: &Return) -> Message {
     let mut packed = letter(message, from);
-    packed.due_at = due_at;
-    packed.headers.note(ATTEMPT_HEADER, attempt.to_string());
+    packed.due_at = back.due_at;
+    packed.headers.note(ATTEMPT_HEADER, back.attempt.to_string());
+    if back.snoozes > 0 {
+        packed.headers.note(SNOOZES, back.snoozes.to_string());
+    }
     packed.headers.note(DUE_HEADER, message.due_at.to_string());
     packed
 }
@@ -42,8 +48,14 @@ pub(super) fn letter(message: &Message, from: &SubscribedTo) -> Message {
     // It was accepted once; another message that came under the same key since must not get in its
     // way, nor be replaced by it.
     letter.dedupe = None;
+    letter.headers.remove(SNOOZES);
     letter.headers.note(GROUP_HEADER, from.group.clone());
     letter
+}
+
+/// How often a message was snoozed before it was delivered.
+pub(super) fn snoozes_of(message: &Message) -> u32 {
+    message.headers.get(SNOOZES).and_then(|text| text.parse().ok()).unwrap_or_default()
 }
 
 /// The same under an identity of its group's own, for when another group's copy has the first one.

@@ -26,9 +26,14 @@ pub(super) struct Runner {
 }
 
 impl Runner {
+    /// The slots its attempts take.
+    pub(super) fn slots(&self) -> &Arc<Slots> {
+        &self.control.slots
+    }
+
     /// Counts a delivery in.
     pub(super) fn begin(&self, delivery: Delivery, terms: Arc<Terms>) -> Started {
-        let slots = &self.control.slots;
+        let slots = self.slots();
         let context = context(&self.process, &delivery, &terms, slots, self.process.now());
         let entered = self.process.in_flight.enter(&delivery.receipt, &context);
         let registration = self.subscribed.registration.clone();
@@ -39,7 +44,7 @@ impl Runner {
     /// The same delivery as if it began now.
     pub(super) fn afresh(&self, started: Started) -> Started {
         let Started { delivery, terms, context: old, extras, entered } = started;
-        let slots = &self.control.slots;
+        let slots = self.slots();
         let new = context(&self.process, &delivery, &terms, slots, self.process.now());
         if let Some(until) = old.lease_until().filter(|_| new.lease_until().is_some()) {
             new.renewed(until);
@@ -157,9 +162,4 @@ impl Capped {
         self.last = Some((terms.clone(), capped.clone()));
         capped
     }
-}
-
-/// The slots a runner's attempts take, for whoever starts them.
-pub(super) fn slots(runner: &Runner) -> &Arc<Slots> {
-    &runner.control.slots
 }

@@ -6,12 +6,12 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 
-use super::delivery::{Capped, Runner, slots};
+use super::delivery::{Capped, Runner};
 use super::gate::{Gate, KeyHeld};
 use super::{Control, Subscribed, subscribe};
 use crate::clock::{Clock, add, within};
 use crate::engine::settle::{Settler, Started};
-use crate::engine::{Process, Slots, backoff, worker};
+use crate::engine::{Process, backoff, worker};
 use crate::error::Error;
 use crate::event::Event;
 use crate::model::Terms;
@@ -68,7 +68,7 @@ impl SubscriptionWorker {
         while !self.is_ending() {
             // From here on a slot that becomes free is heard by what waits for one.
             if self.gate.len() > 0 {
-                slots(&self.runner).hunger();
+                self.runner.slots().hunger();
             }
             let now = self.process().now();
             let admits = self.runner.control.admits(&self.process().events, now);
@@ -104,7 +104,7 @@ impl SubscriptionWorker {
     /// How many more may be in hand. What waits for its key's turn takes no slot, so that others pass it.
     fn room(&self) -> usize {
         let receiving = &self.runner.subscribed.receiving;
-        let slots: &Slots = slots(&self.runner);
+        let slots = self.runner.slots();
         if receiving.is_limited_by_key() {
             return receiving.prefetch.saturating_sub(slots.used() + self.gate.len());
         }
@@ -114,7 +114,7 @@ impl SubscriptionWorker {
 
     /// Whether there is room after all; if not, the next slot that becomes free is heard.
     fn has_room(&self, admitted: usize) -> bool {
-        slots(&self.runner).hunger();
+        self.runner.slots().hunger();
         self.gate.len() == 0 && self.room().min(admitted) > 0
     }
 
@@ -170,7 +170,7 @@ impl SubscriptionWorker {
             && cap.is_none()
             && subscribed.registration.is_none()
         {
-            return worker::start(process, settler, delivery, slots(&self.runner).take());
+            return worker::start(process, settler, delivery, self.runner.slots().take());
         }
         let terms = subscribed.terms(process, &delivery.message);
         let terms: Arc<Terms> = match cap {
@@ -188,7 +188,7 @@ impl SubscriptionWorker {
 
     /// Starts what has waited and may start; answers how many.
     async fn start_waiting(&mut self, admitted: usize, now: Timestamp) -> usize {
-        let room = slots(&self.runner).free().min(admitted);
+        let room = self.runner.slots().free().min(admitted);
         if room == 0 || self.gate.len() == 0 {
             return 0;
         }
@@ -202,7 +202,7 @@ impl SubscriptionWorker {
     }
 
     fn start(&self, started: Box<Started>, held: Option<KeyHeld>) {
-        let (runner, slot) = (self.runner.clone(), slots(&self.runner).take());
+        let (runner, slot) = (self.runner.clone(), self.runner.slots().take());
         runner.control.begun(self.process().now());
         tokio::spawn(async move {
             // Freed in the opposite order: the key is free when the slot says that there is room.
@@ -283,7 +283,7 @@ impl SubscriptionWorker {
         // takes when only this subscription ends.
         tokio::select! {
             biased;
-            () = slots(&self.runner).idle() => {}
+            () = self.runner.slots().idle() => {}
             () = process.stop.requested() => {
                 let options = &process.options;
                 let settled_by = add(process.now(), options.drain + options.grace * 2);

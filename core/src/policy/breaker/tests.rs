@@ -1,3 +1,5 @@
+//! The circuit, step by step, and by chance.
+
 use super::*;
 use proptest::prelude::*;
 
