@@ -41,7 +41,7 @@ pub enum Keep {
 
 /// What can be set about the transport.
 #[must_use = "a builder does nothing until it connects"]
-pub struct Builder {
+pub struct RedisBuilder {
     address: String,
     prefix: String,
     root_certificate: Option<Vec<u8>>,
@@ -54,7 +54,7 @@ pub struct Builder {
     durable: Option<bool>,
 }
 
-impl Builder {
+impl RedisBuilder {
     pub(crate) fn new(address: String) -> Self {
         Self {
             address,
@@ -186,10 +186,10 @@ impl Builder {
     }
 }
 
-impl fmt::Debug for Builder {
+impl fmt::Debug for RedisBuilder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // The address may hold a password.
-        f.debug_struct("Builder").field("prefix", &self.prefix).finish_non_exhaustive()
+        f.debug_struct("RedisBuilder").field("prefix", &self.prefix).finish_non_exhaustive()
     }
 }
 
@@ -246,7 +246,7 @@ mod tests {
 
     #[test]
     fn impossible_settings_are_refused_by_value() {
-        let builder = || Builder::new("redis://h".to_owned());
+        let builder = || RedisBuilder::new("redis://h".to_owned());
         builder().check().unwrap();
         for (builder, value) in [
             (builder().prefix(""), "\"\""),
@@ -258,7 +258,7 @@ mod tests {
             let error = builder.check().unwrap_err().to_string();
             assert!(error.contains(value), "{error}");
         }
-        let shown = format!("{:?}", Builder::new("redis://u:secret@h".to_owned()));
+        let shown = format!("{:?}", RedisBuilder::new("redis://u:secret@h".to_owned()));
         assert!(!shown.contains("secret"), "{shown}");
     }
 

@@ -9,9 +9,9 @@ pub(crate) fn is_lost(error: &RedisError) -> bool {
     error.is_io_error() || error.is_unrecoverable_error()
 }
 
-/// Whether the group or its stream is not there.
+/// Whether the group or its stream is not there, or was removed while a read waited for it.
 pub(crate) fn is_without_group(error: &RedisError) -> bool {
-    code(error).as_deref() == Some("NOGROUP")
+    matches!(code(error).as_deref(), Some("NOGROUP" | "UNBLOCKED"))
 }
 
 /// Whether the group is there already.
@@ -50,7 +50,7 @@ fn explained(error: &RedisError, place: &str) -> (ErrorKind, String) {
                 ),
             );
         }
-        Some("NOGROUP") => {
+        Some("NOGROUP" | "UNBLOCKED") => {
             return (
                 ErrorKind::NotFound,
                 format!(

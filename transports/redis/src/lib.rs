@@ -30,7 +30,7 @@ use punctual::transport::{
 };
 use tokio::sync::Semaphore;
 
-pub use self::builder::{Builder, Keep};
+pub use self::builder::{Keep, RedisBuilder};
 use self::consumer::{Feed, RedisConsumer};
 use self::desk::{CONSUMER, Desk};
 use self::hand::{Hand, Holding};
@@ -58,8 +58,8 @@ pub struct RedisTransport {
 impl RedisTransport {
     /// A transport to the server at an address: `redis://user:password@host:6379/0`, or `rediss://` for
     /// TLS.
-    pub fn builder(address: impl Into<String>) -> Builder {
-        Builder::new(address.into())
+    pub fn builder(address: impl Into<String>) -> RedisBuilder {
+        RedisBuilder::new(address.into())
     }
 
     fn reader(&self, hand: &Arc<Hand>, topic: Topic, room: usize, feed: Feed) -> Reader {

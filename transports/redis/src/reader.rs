@@ -64,6 +64,8 @@ pub(crate) struct Progress {
     connection: u64,
     /// When to look for what others let go of.
     look_at: Timestamp,
+    /// Whose turn it is where there is room for one.
+    own_is_next: bool,
 }
 
 /// An entry and how often it was delivered before.
@@ -122,17 +124,7 @@ impl Reader {
         if now >= self.progress.look_at && self.take_over(room).await? {
             return Ok(());
         }
-        // Each of the two streams may give as many as are asked for.
-        let limit = room.num_permits();
-        let read = if limit > 1 {
-            self.read(&Lane::ALL, limit / 2, Some(self.wait)).await?
-        } else {
-            let own = self.read(&[Lane::Own], 1, None).await?;
-            match own.is_empty() {
-                true => self.read(&Lane::ALL, 1, Some(self.wait)).await?,
-                false => own,
-            }
-        };
+        let read = self.read(room.num_permits()).await?;
         for (lane, entries) in read {
             let found = entries.into_iter().map(|entry| Found { entry, delivered: 0 });
             self.give(lane, found, room);
@@ -217,7 +209,23 @@ impl Reader {
         Ok(true)
     }
 
-    async fn read(
+    /// At most about so many entries of both streams together, because each may give as many as are asked
+    /// for. Where there is room for one, the streams take turns; only when both get one while we wait,
+    /// there is one too many.
+    async fn read(&mut self, limit: usize) -> RedisResult<Vec<(Lane, Vec<Entry>)>> {
+        if limit > 1 {
+            return self.read_from(&Lane::ALL, limit / 2, Some(self.wait)).await;
+        }
+        let first = if self.progress.own_is_next { Lane::Own } else { Lane::Shared };
+        self.progress.own_is_next = !self.progress.own_is_next;
+        let read = self.read_from(&[first], 1, None).await?;
+        if !read.is_empty() {
+            return Ok(read);
+        }
+        self.read_from(&Lane::ALL, 1, Some(self.wait)).await
+    }
+
+    async fn read_from(
         &self,
         lanes: &[Lane],
         limit: usize,
