@@ -2,7 +2,7 @@
 //! has ever seen a password.
 
 use punctual::{Error, ErrorKind};
-use redis::{ErrorKind as Cause, RedisError, ServerErrorKind};
+use redis::{ErrorKind as Cause, RedisError};
 
 /// Whether the connection it came from is of no further use.
 pub(crate) fn is_lost(error: &RedisError) -> bool {
@@ -26,45 +26,9 @@ pub(crate) fn told(error: &RedisError, place: &str) -> Error {
 }
 
 fn explained(error: &RedisError, place: &str) -> (ErrorKind, String) {
-    let (words, code) = (words(error), code(error));
-    match code.as_deref() {
-        Some("WRONGPASS" | "NOAUTH") => return refused(place),
-        Some("NOPERM") => {
-            let way_out = "allow its user the commands of streams, scripts and this prefix's keys";
-            return (
-                ErrorKind::Invalid,
-                format!("Redis at {place} does not permit this: {words}; {way_out}"),
-            );
-        }
-        Some("OOM") => {
-            return (
-                ErrorKind::Unavailable,
-                format!("Redis at {place} has no memory left: raise maxmemory or trim its streams"),
-            );
-        }
-        Some("WRONGTYPE") => {
-            return (
-                ErrorKind::Conflict,
-                format!(
-                    "Redis at {place} has something that is no stream under a name we need: {words}; choose another prefix"
-                ),
-            );
-        }
-        Some("NOGROUP" | "UNBLOCKED") => {
-            return (
-                ErrorKind::NotFound,
-                format!(
-                    "Redis at {place} does not have the group: {words}; subscribe again, or let it be declared"
-                ),
-            );
-        }
-        Some("MOVED" | "ASK" | "CROSSSLOT") => {
-            return (
-                ErrorKind::Unsupported,
-                format!("Redis at {place} is part of a cluster, which this transport does not use"),
-            );
-        }
-        _ => {}
+    let words = words(error);
+    if let Some(told) = code(error).and_then(|code| of_code(&code, &words, place)) {
+        return told;
     }
     match error.kind() {
         Cause::AuthenticationFailed => refused(place),
@@ -75,18 +39,47 @@ fn explained(error: &RedisError, place: &str) -> (ErrorKind, String) {
             ErrorKind::Unavailable,
             format!("Redis at {place} cannot be reached: {words}; is it running there?"),
         ),
-        Cause::Server(
-            ServerErrorKind::BusyLoading
-            | ServerErrorKind::MasterDown
-            | ServerErrorKind::ReadOnly
-            | ServerErrorKind::TryAgain
-            | ServerErrorKind::ClusterDown,
-        ) => (ErrorKind::Unavailable, format!("Redis at {place} refuses for now: {words}")),
-        Cause::Server(_) if matches!(code.as_deref(), Some("MISCONF" | "BUSY" | "NOREPLICAS")) => {
-            (ErrorKind::Unavailable, format!("Redis at {place} refuses for now: {words}"))
-        }
         _ => (ErrorKind::Internal, format!("Redis at {place} refused: {words}")),
     }
+}
+
+/// What a code of the server means, for those that tell something.
+fn of_code(code: &str, words: &str, place: &str) -> Option<(ErrorKind, String)> {
+    let (kind, sentence) = match code {
+        "WRONGPASS" | "NOAUTH" => refused(place),
+        "NOPERM" => (
+            ErrorKind::Invalid,
+            format!(
+                "Redis at {place} does not permit this: {words}; allow its user the commands of streams, scripts and this prefix's keys"
+            ),
+        ),
+        "OOM" => (
+            ErrorKind::Unavailable,
+            format!("Redis at {place} has no memory left: raise maxmemory or trim its streams"),
+        ),
+        "WRONGTYPE" => (
+            ErrorKind::Conflict,
+            format!(
+                "Redis at {place} has something that is no stream under a name we need: {words}; choose another prefix"
+            ),
+        ),
+        "NOGROUP" | "UNBLOCKED" => (
+            ErrorKind::NotFound,
+            format!(
+                "Redis at {place} does not have the group: {words}; subscribe again, or let it be declared"
+            ),
+        ),
+        "MOVED" | "ASK" | "CROSSSLOT" => (
+            ErrorKind::Unsupported,
+            format!("Redis at {place} is part of a cluster, which this transport does not use"),
+        ),
+        "LOADING" | "MASTERDOWN" | "READONLY" | "TRYAGAIN" | "CLUSTERDOWN" | "MISCONF" | "BUSY"
+        | "NOREPLICAS" => {
+            (ErrorKind::Unavailable, format!("Redis at {place} refuses for now: {words}"))
+        }
+        _ => return None,
+    };
+    Some((kind, sentence))
 }
 
 fn refused(place: &str) -> (ErrorKind, String) {
@@ -124,6 +117,7 @@ mod tests {
             (server("WRONGTYPE"), ErrorKind::Conflict, "prefix"),
             (server("NOGROUP"), ErrorKind::NotFound, "declared"),
             (server("MOVED"), ErrorKind::Unsupported, "cluster"),
+            (server("LOADING"), ErrorKind::Unavailable, "for now"),
             (server("WHATEVER"), ErrorKind::Internal, "told"),
         ] {
             let told = told(&error, "h:6379/0");

@@ -1,4 +1,13 @@
-#![doc = include_str!("../README.md")]
+//! Punctual's transport over Redis streams: a stream for each topic, a consumer group for each group. It
+//! carries, counts and recovers; it cannot delay, so the engine keeps what has to wait in the storage.
+//!
+//! [`RedisTransport::builder`] is where to begin. The README beside this crate says what it makes on the
+//! server, what it promises, and what it does not.
+
+// The README is compiled with the tests.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+mod readme {}
 
 mod address;
 mod builder;

@@ -89,8 +89,7 @@ impl Place for Prefix {
             return Err(Error::unsupported("others use the same server"));
         };
         let mut server = server.lock().unwrap_or_else(PoisonError::into_inner);
-        tokio::task::block_in_place(|| server.crash().and_then(|()| server.serve()))
-            .map_err(unwell)
+        tokio::task::block_in_place(|| server.crash().and_then(|()| server.serve())).map_err(unwell)
     }
 
     async fn cut(&self) -> Result<()> {
@@ -98,8 +97,7 @@ impl Place for Prefix {
     }
 
     async fn remove(&self) -> Result<()> {
-        let keys: Vec<String> =
-            self.ask(cmd("KEYS").arg(format!("{}:*", self.name))).await?;
+        let keys: Vec<String> = self.ask(cmd("KEYS").arg(format!("{}:*", self.name))).await?;
         if keys.is_empty() {
             return Ok(());
         }
