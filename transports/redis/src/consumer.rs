@@ -14,6 +14,7 @@ use redis::cmd;
 use tokio::sync::{Notify, mpsc, watch};
 use tokio::task::{AbortHandle, JoinHandle};
 
+use crate::fault;
 use crate::hand::Hand;
 use crate::reader::{Reader, Taken};
 
@@ -91,8 +92,16 @@ impl RedisConsumer {
         // Dropping a delivery puts it back, without an attempt spent when nobody has seen it.
         while self.taken.try_recv().is_ok() {}
         self.hand.settler.flush().await;
-        let link = &self.hand.desk.link;
-        self.hand.desk.leave().await.map_err(|error| link.told(&error).during("close"))
+        let desk = &self.hand.desk;
+        match desk.leave().await {
+            Err(error) if fault::is_lost(&error) => Err(desk.link.told(&error).during("close")),
+            Err(error) => {
+                // Without the group or its stream there is nothing to leave.
+                tracing::debug!(group = desk.group, %error, "a consumer stays in its group");
+                Ok(())
+            }
+            Ok(()) => Ok(()),
+        }
     }
 }
 

@@ -124,9 +124,9 @@ impl Desk {
         Ok(())
     }
 
-    /// Removes from the topic's stream what every group has handled.
-    pub(crate) async fn trim(&self) -> RedisResult<()> {
-        let key = &self.streams.shared;
+    /// Removes from a stream what every group has handled.
+    pub(crate) async fn trim(&self, lane: Lane) -> RedisResult<()> {
+        let key = self.streams.key(lane);
         let groups: Vec<Vec<Value>> = self.link.query(cmd("XINFO").arg("GROUPS").arg(key)).await?;
         let groups: Vec<Reached> = groups.into_iter().filter_map(Reached::read).collect();
         let mut calls = Pipeline::with_capacity(groups.len());

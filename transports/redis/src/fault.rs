@@ -4,9 +4,12 @@
 use punctual::{Error, ErrorKind};
 use redis::{ErrorKind as Cause, RedisError};
 
-/// Whether the connection it came from is of no further use.
+/// Whether the connection it came from is of no further use: closed, silent, or to a server that no longer
+/// writes.
 pub(crate) fn is_lost(error: &RedisError) -> bool {
-    error.is_io_error() || error.is_unrecoverable_error()
+    error.is_io_error()
+        || error.is_unrecoverable_error()
+        || code(error).as_deref() == Some("READONLY")
 }
 
 /// Whether the group or its stream is not there, or was removed while a read waited for it.

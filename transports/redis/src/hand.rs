@@ -10,7 +10,7 @@ use tokio::task::JoinSet;
 
 use crate::desk::{CONSUMER, Desk};
 use crate::settler::Settler;
-use crate::streams::Spot;
+use crate::streams::{Lane, Spot};
 
 /// A hold is extended so many times before it could run out.
 const EXTENSIONS: u32 = 3;
@@ -87,9 +87,10 @@ async fn keep(hand: Weak<Hand>, holding: Holding) {
         let Some(hand) = hand.upgrade() else { return };
         hand.extend().await;
         rounds += 1;
-        let mut tidied = Ok(());
+        // An end between acknowledging and removing leaves an entry in the group's own stream.
+        let mut tidied = hand.desk.trim(Lane::Own).await;
         if trims {
-            tidied = hand.desk.trim().await;
+            tidied = tidied.and(hand.desk.trim(Lane::Shared).await);
         }
         if rounds.is_multiple_of(SWEEP_EVERY) {
             tidied = tidied.and(hand.desk.sweep(CONSUMER, FORGOTTEN_AFTER).await);

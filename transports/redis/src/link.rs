@@ -60,7 +60,9 @@ impl Link {
     pub(crate) async fn open(&self) -> RedisResult<Opened> {
         let (number, connecting) = self.connecting();
         let opened = connecting.await.map(|connection| Opened { connection, number });
-        self.note(number, &opened);
+        if opened.is_err() {
+            self.forget(number);
+        }
         opened
     }
 
@@ -153,12 +155,15 @@ impl Link {
         (slot.number, connecting)
     }
 
-    /// Forgets a connection that was lost.
+    /// Looks at how a call went.
     fn note<T>(&self, number: u64, answer: &RedisResult<T>) {
-        let Err(error) = answer else { return };
-        if !fault::is_lost(error) {
-            return;
+        if answer.as_ref().is_err_and(fault::is_lost) {
+            self.forget(number);
         }
+    }
+
+    /// Forgets a connection, so that the next call makes another.
+    fn forget(&self, number: u64) {
         let mut slot = self.slot.lock().unwrap_or_else(PoisonError::into_inner);
         if slot.number == number {
             slot.connecting = None;

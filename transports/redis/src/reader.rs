@@ -244,14 +244,9 @@ impl Reader {
         for _ in lanes {
             read.arg(">");
         }
-        let Value::Array(streams) = self.link.query(&read).await? else { return Ok(Vec::new()) };
-        let lane_of = |stream: Value| {
-            let Value::Array(parts) = stream else { return None };
-            let mut parts = parts.into_iter();
-            let Some(Value::BulkString(key)) = parts.next() else { return None };
-            Some((desk.streams.lane(&key)?, wire::entries(parts.next()?)))
-        };
-        Ok(streams.into_iter().filter_map(lane_of).collect())
+        let read = wire::streams(self.link.query(&read).await?);
+        let of_lane = |(key, entries): (Vec<u8>, _)| Some((desk.streams.lane(&key)?, entries));
+        Ok(read.into_iter().filter_map(of_lane).collect())
     }
 
     /// Makes deliveries of entries.

@@ -24,18 +24,13 @@ pub(crate) struct RedisReceipt {
     pub(crate) attempt: u32,
     /// Whether anybody has seen the delivery; if not, no attempt is spent.
     pub(crate) is_given: bool,
+    /// Whether somebody has begun to settle it; nobody else does from then on.
     pub(crate) is_settled: bool,
     /// Room within the prefetch, free again when this is gone.
     pub(crate) room: Option<OwnedSemaphorePermit>,
 }
 
 impl RedisReceipt {
-    /// From here on nobody else settles it; if this fails, the hold runs out and it comes again.
-    fn let_go(&mut self) {
-        self.is_settled = true;
-        self.hand.release(self.spot);
-    }
-
     fn back(&self) -> Return {
         let attempt = if self.is_given { self.attempt } else { self.attempt.saturating_sub(1) };
         let Message { id, created_at, .. } = *self.message;
@@ -46,7 +41,7 @@ impl RedisReceipt {
 #[async_trait]
 impl Acknowledge for RedisReceipt {
     async fn ack(mut self: Box<Self>) -> Result<()> {
-        self.let_go();
+        self.is_settled = true;
         let spot = self.spot;
         self.hand.settler.settle(|answer| Request::Acknowledge(spot, answer)).await
     }
@@ -58,14 +53,14 @@ impl Acknowledge for RedisReceipt {
                 self.message.id
             )));
         }
-        self.let_go();
+        self.is_settled = true;
         let back = self.back();
         self.hand.settler.settle(|answer| Request::PutBack(back, answer)).await
     }
 
     async fn reject(mut self: Box<Self>, rejection: &Rejection) -> Result<()> {
         let letter = Wire::dead(&self.message, rejection)?;
-        self.let_go();
+        self.is_settled = true;
         let desk = &self.hand.desk;
         let to = if rejection.is_invalid() { &desk.streams.invalid } else { &desk.streams.dead };
         let rejected = desk.reject(self.spot, to, &letter).await;
@@ -80,8 +75,10 @@ impl Acknowledge for RedisReceipt {
 impl Drop for RedisReceipt {
     fn drop(&mut self) {
         if !self.is_settled {
-            self.let_go();
             self.hand.settler.ask(Request::PutBack(self.back(), None));
         }
+        // Only now: what is being settled must not look like something nobody has. If settling failed,
+        // the hold runs out and it comes again.
+        self.hand.release(self.spot);
     }
 }

@@ -75,7 +75,7 @@ async fn run(desk: Arc<Desk>, mut asked: mpsc::UnboundedReceiver<Request>, trims
         acknowledged += settle(&desk, requests.drain(..)).await;
         if trims && acknowledged >= TRIM_EVERY {
             acknowledged = 0;
-            if let Err(error) = desk.trim().await {
+            if let Err(error) = desk.trim(Lane::Shared).await {
                 tracing::warn!(stream = desk.streams.shared, %error, "a stream was not trimmed");
             }
         }

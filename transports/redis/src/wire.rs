@@ -34,6 +34,18 @@ pub(crate) struct Entry {
     pub(crate) fields: Vec<Value>,
 }
 
+/// Reads the entries of several streams, each with its name.
+pub(crate) fn streams(value: Value) -> Vec<(Vec<u8>, Vec<Entry>)> {
+    let Value::Array(list) = value else { return Vec::new() };
+    let stream = |value| {
+        let Value::Array(parts) = value else { return None };
+        let mut parts = parts.into_iter();
+        let Some(Value::BulkString(key)) = parts.next() else { return None };
+        Some((key, entries(parts.next()?)))
+    };
+    list.into_iter().filter_map(stream).collect()
+}
+
 /// Reads a list of entries; what has no id or no fields any more is left out.
 pub(crate) fn entries(value: Value) -> Vec<Entry> {
     let Value::Array(list) = value else { return Vec::new() };
@@ -167,7 +179,7 @@ mod tests {
 
     #[test]
     fn answers_of_another_shape_hold_no_entries() {
-        assert!(entries(Value::Nil).is_empty());
+        assert!(entries(Value::Nil).is_empty() && streams(Value::Nil).is_empty());
         let gone = Value::Array(vec![Value::Nil, Value::Array(vec![text("1-1"), Value::Nil])]);
         assert!(entries(gone).is_empty());
     }
