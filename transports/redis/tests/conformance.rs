@@ -1,6 +1,7 @@
 //! The suite that every transport runs. Cases break connections and restart the broker, so each has a
 //! server of its own where one can be started; a server elsewhere is shared, each case with a prefix.
 
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -21,18 +22,19 @@ struct Prefix {
     address: String,
     name: String,
     server: Option<Mutex<Running>>,
+    records: PathBuf,
 }
 
 impl Prefix {
     fn new(address: String) -> Result<Self> {
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let name = format!("conformance-{}-{number}", std::process::id());
+        let records = std::env::temp_dir().join(format!("punctual-{name}"));
         if !is_private() {
-            return Ok(Self { address, name, server: None });
+            return Ok(Self { address, name, server: None, records });
         }
-        let records = std::env::temp_dir().join(format!("punctual-redis-{}", std::process::id()));
         let server = Running::start(&Redis, Durability::Relaxed, &records).map_err(unwell)?;
-        Ok(Self { address: server.address(), name, server: Some(Mutex::new(server)) })
+        Ok(Self { address: server.address(), name, server: Some(Mutex::new(server)), records })
     }
 
     async fn ask<T: FromRedisValue>(&self, command: &Cmd) -> Result<T> {
@@ -46,6 +48,14 @@ impl Prefix {
         range.arg(format!("{}:{topic}.{rest}", self.name)).arg("-").arg("+");
         let letters: Vec<(String, Vec<Vec<u8>>)> = self.ask(&range).await?;
         Ok(letters.into_iter().map(|(_, fields)| wire(&fields)).collect())
+    }
+}
+
+impl Drop for Prefix {
+    fn drop(&mut self) {
+        if self.server.take().is_some() {
+            let _ = std::fs::remove_dir_all(&self.records);
+        }
     }
 }
 

@@ -48,6 +48,8 @@ impl Server for Redis {
         command.arg("--dir").arg(&place.folder);
         command.args(["--save", "", "--appendonly", "yes", "--daemonize", "no"]);
         command.args(["--appendfsync", flushes(place.durability)]);
+        // It is known as ours by its folder in the command line, which it would write over.
+        command.args(["--set-proc-title", "no"]);
         Ok(command)
     }
 
