@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
 use punctual::jiff::Timestamp;
-use punctual::model::{JobName, JobRecord, LeaseRef, MessageId, MessageRecord, ProcessId, Steer};
+use punctual::model::{JobName, JobRecord, LeaseRef, MessageId, MessageRecord, ProcessId, Steer, Topic};
 use punctual::policy::{Permitted, Verdict};
 use punctual::storage::{
     BrokerRecord, Claim, Claimed, Command, Commanded, Declared, DueJob, Enqueued, Entry, Extended,
@@ -110,6 +110,14 @@ impl Storage for Watched {
 
     async fn permit(&self, permit: Permit, now: Timestamp) -> Result<Permitted> {
         self.storage.permit(permit, now).await
+    }
+
+    async fn join(&self, topic: &Topic, group: &str, now: Timestamp) -> Result<()> {
+        self.storage.join(topic, group, now).await
+    }
+
+    async fn groups(&self) -> Result<Vec<(Topic, String)>> {
+        self.storage.groups().await
     }
 
     async fn record(&self, records: Vec<BrokerRecord>, now: Timestamp) -> Result<()> {

@@ -20,6 +20,8 @@ pub mod enqueue;
 #[allow(missing_docs)]
 pub mod fire;
 #[allow(missing_docs)]
+pub mod groups;
+#[allow(missing_docs)]
 pub mod inbox;
 #[allow(missing_docs)]
 pub mod inspect;
@@ -87,6 +89,7 @@ fn cases() -> impl Iterator<Item = Case> {
         contents::CASES,
         enqueue::CASES,
         fire::CASES,
+        groups::CASES,
         inbox::CASES,
         inspect::CASES,
         instants::CASES,

@@ -25,6 +25,9 @@ use crate::policy::{Permitted, Verdict};
 /// When a message is due that waits for something else than time.
 pub const END_OF_TIME: Timestamp = Timestamp::constant(253_402_207_200, 0);
 
+/// The most groups a storage remembers, of all topics together.
+pub const GROUPS_MAX: usize = 10_000;
+
 /// Remembers messages and jobs.
 ///
 /// Every method is safe to call from many tasks and many processes at once. Batches are bounded by
@@ -137,6 +140,13 @@ pub trait Storage: Send + Sync + 'static {
     /// A beat that arrives late never takes back what a later one said; only a goodbye does.
     async fn beat(&self, process: ProcessId, until: Timestamp, now: Timestamp) -> Result<()>;
 
+    /// Notes that a group receives a topic, from now on and for all processes; one that is known is no
+    /// error. Refused as a conflict beyond [`GROUPS_MAX`].
+    async fn join(&self, topic: &Topic, group: &str, now: Timestamp) -> Result<()>;
+
+    /// Which groups receive which topics, by topic and then by group.
+    async fn groups(&self) -> Result<Vec<(Topic, String)>>;
+
     /// Deletes at most `limit` finished messages and executions that ended strictly before an
     /// instant, and answers how many of each went.
     async fn prune(&self, prune: Prune, now: Timestamp) -> Result<Pruned>;
@@ -204,6 +214,14 @@ pub enum Enqueued {
     Replaced(MessageId),
     /// Not stored: this one is alive under the same deduplication key, or has the same id.
     Duplicate(MessageId),
+}
+
+/// What a storage says that remembers as many groups as it may.
+pub fn too_many_groups(topic: &Topic, group: &str) -> Error {
+    Error::conflict(format!(
+        "the group {group:?} of {topic:?} is one too many: {GROUPS_MAX} are remembered; \
+         use names that do not change from run to run"
+    ))
 }
 
 /// What an owner asks for.

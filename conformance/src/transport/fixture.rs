@@ -22,7 +22,7 @@ pub(super) use self::making::{id_of, mail, text_of, texts_of};
 pub use self::receiving::Receiving;
 pub(super) use self::settling::{ack, reject, rejection, requeue};
 pub(super) use self::waiting::{
-    DELAY, Note, PATIENCE, QUIET, TOLERANCE, eventually, later, pass, rest,
+    DELAY, Note, PATIENCE, QUIET, TOLERANCE, eventually, later, nearly, pass, rest,
 };
 pub use self::worker::Worker;
 pub(super) use self::worker::{Act, POST, Seen};

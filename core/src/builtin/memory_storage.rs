@@ -6,6 +6,7 @@
 
 mod by_end;
 mod commands;
+mod groups;
 mod history;
 mod inbox;
 mod index;
@@ -40,7 +41,7 @@ use crate::inspect::{
 };
 use crate::model::{
     BatchId, Execution, ExecutionId, JobName, JobRecord, LeaseRef, MessageId, MessageRecord,
-    ProcessId, State, Steer,
+    ProcessId, State, Steer, Topic,
 };
 use crate::policy::Permitted;
 use crate::storage::{
@@ -196,6 +197,14 @@ impl Storage for MemoryStorage {
     async fn beat(&self, process: ProcessId, until: Timestamp, now: Timestamp) -> Result<()> {
         self.act(|memory| memory.beat(process, until, now));
         Ok(())
+    }
+
+    async fn join(&self, topic: &Topic, group: &str, _now: Timestamp) -> Result<()> {
+        self.act(|memory| memory.groups.join(topic, group))
+    }
+
+    async fn groups(&self) -> Result<Vec<(Topic, String)>> {
+        Ok(self.act(|memory| memory.groups.list()))
     }
 
     async fn prune(&self, prune: Prune, _now: Timestamp) -> Result<Pruned> {

@@ -1,13 +1,13 @@
 //! Any storage as a transport. A message published here is a stored message in the line of its topic
 //! and group, due when its delay is over; receiving is claiming, and the engine settles the lease in
-//! the storage itself. Nothing is kept outside the storage except which groups this process has
-//! heard of.
+//! the storage itself. Nothing is kept outside the storage, which remembers the groups as well; what is
+//! here of them is a copy that is read again soon.
 
 mod consumer;
+mod groups;
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -15,6 +15,7 @@ use jiff::Timestamp;
 use uuid::Uuid;
 
 use self::consumer::StoredConsumer;
+use self::groups::Groups;
 use super::MemoryStorage;
 use crate::clock::{self, Clock};
 use crate::error::{Error, Result};
@@ -35,14 +36,15 @@ pub const LEASE_LENGTH_DEFAULT: Duration = Duration::from_mins(5);
 /// - Each group gets its own copy. The first group's copy keeps the message's id; the others' ids
 ///   and deduplication keys are derived from it and the group, so that publishing again what was
 ///   published already changes nothing while the storage remembers it.
-/// - Groups are known from [`Transport::subscribe`] on, in this process and for as long as it lives.
-///   What is published to a topic nobody has subscribed to goes to the group [`GROUP_DEFAULT`].
+/// - A group is known from its first [`Transport::subscribe`] on: to this process and to those that know
+///   no group of the topic at once, to the others within a second. The storage remembers it.
+/// - What is published to a topic nobody has subscribed to goes to the group [`GROUP_DEFAULT`].
 /// - A delivery that is dropped is free again when its lease has run out and the rescuer of that
 ///   storage has found it. The transport itself rescues nothing.
 pub struct StoredTransport {
     shared: Shared,
     durable: bool,
-    groups: Mutex<BTreeMap<Topic, BTreeSet<Arc<str>>>>,
+    groups: Groups,
 }
 
 /// What the transport and its consumers have in common.
@@ -73,7 +75,7 @@ impl StoredTransport {
         lease_length: Duration,
     ) -> Self {
         let shared = Shared { storage, clock, owner, lease_length };
-        Self { shared, durable: false, groups: Mutex::default() }
+        Self { shared, durable: false, groups: Groups::default() }
     }
 
     /// Says whether the storage survives a restart.
@@ -88,22 +90,14 @@ impl StoredTransport {
         Arc::clone(&self.shared.storage)
     }
 
-    fn groups_of(&self, topic: &Topic) -> Vec<Arc<str>> {
-        let groups = self.groups.lock().unwrap_or_else(PoisonError::into_inner);
-        match groups.get(topic) {
-            Some(known) => known.iter().cloned().collect(),
-            None => vec![Arc::from(GROUP_DEFAULT)],
-        }
-    }
-
     /// One copy for each group; the first keeps the id.
-    fn copies(&self, outgoing: &Outgoing, now: Timestamp) -> Vec<Copy> {
+    async fn copies(&self, outgoing: &Outgoing, now: Timestamp) -> Result<Vec<Copy>> {
         let sent = &outgoing.message;
         let due_at = clock::add(now, outgoing.delay);
         let mut copies = Vec::new();
         let groups = match &outgoing.group {
             Some(group) => vec![Arc::from(group.as_str())],
-            None => self.groups_of(&sent.topic),
+            None => self.groups.of(&*self.shared.storage, &sent.topic, now).await?,
         };
         for group in groups {
             let queue = Queue::of_group(&sent.topic, &group);
@@ -112,7 +106,7 @@ impl StoredTransport {
             let copy = Copy { message, group, relayed };
             copies.push(if copies.is_empty() { copy } else { copy.derived() });
         }
-        copies
+        Ok(copies)
     }
 }
 
@@ -147,8 +141,10 @@ impl Transport for StoredTransport {
     }
 
     async fn publish(&self, batch: Vec<Outgoing>, now: Timestamp) -> Result<()> {
-        let copies: Vec<Copy> =
-            batch.iter().flat_map(|outgoing| self.copies(outgoing, now)).collect();
+        let mut copies = Vec::with_capacity(batch.len());
+        for outgoing in &batch {
+            copies.extend(self.copies(outgoing, now).await?);
+        }
         let entries = copies.iter().map(Copy::entry).collect();
         let answers = self.shared.storage.enqueue(entries, now).await?;
         // What a relay sends may still be under its own lease in this very storage; then it is not
@@ -170,11 +166,16 @@ impl Transport for StoredTransport {
     async fn subscribe(&self, subscription: Subscription) -> Result<Box<dyn Consumer>> {
         let Subscription { topic, group, prefetch } = subscription;
         check_group(&group)?;
+        self.groups.join(&*self.shared.storage, &topic, &group, self.shared.clock.now()).await?;
         let queue = Queue::of_group(&topic, &group);
-        let consumer = StoredConsumer::new(self.shared.clone(), queue, prefetch);
-        let mut groups = self.groups.lock().unwrap_or_else(PoisonError::into_inner);
-        groups.entry(topic).or_default().insert(Arc::from(group));
-        Ok(Box::new(consumer))
+        Ok(Box::new(StoredConsumer::new(self.shared.clone(), queue, prefetch)))
+    }
+
+    async fn topics(&self) -> Result<Vec<Topic>> {
+        let groups = self.shared.storage.groups().await?;
+        let mut topics: Vec<Topic> = groups.into_iter().map(|(topic, _)| topic).collect();
+        topics.dedup();
+        Ok(topics)
     }
 }
 

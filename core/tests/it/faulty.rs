@@ -11,7 +11,7 @@ use punctual::inspect::{Bucket, Counts, ExecutionFilter, JobFilter, MessageFilte
 use punctual::jiff::Timestamp;
 use punctual::model::{
     BatchId, Execution, ExecutionId, JobName, JobRecord, LeaseRef, MessageId, MessageRecord,
-    ProcessId, State, Steer,
+    ProcessId, State, Steer, Topic,
 };
 use punctual::policy::Permitted;
 use punctual::storage::{
@@ -110,6 +110,14 @@ impl Storage for Faulty {
 
     async fn permit(&self, permit: Permit, now: Timestamp) -> Result<Permitted> {
         self.enter("permit")?.permit(permit, now).await
+    }
+
+    async fn join(&self, topic: &Topic, group: &str, now: Timestamp) -> Result<()> {
+        self.enter("join")?.join(topic, group, now).await
+    }
+
+    async fn groups(&self) -> Result<Vec<(Topic, String)>> {
+        self.enter("groups")?.groups().await
     }
 
     async fn remove_job(&self, job: &JobName, seen: u64, now: Timestamp) -> Result<Steered> {

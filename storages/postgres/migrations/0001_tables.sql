@@ -185,6 +185,14 @@ CREATE TABLE {schema}.rate (
     used_until timestamptz NOT NULL
 ) WITH (fillfactor = 40, autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_threshold = 200);
 
+-- Which groups receive which topics.
+CREATE TABLE {schema}.topic_group (
+    topic     text COLLATE "C" NOT NULL,
+    "group"   text COLLATE "C" NOT NULL,
+    joined_at timestamptz NOT NULL,
+    PRIMARY KEY (topic, "group")
+);
+
 -- Which deliveries a group of consumers has dealt with.
 CREATE TABLE {schema}.inbox (
     "group"  text COLLATE "C" NOT NULL,

@@ -22,6 +22,7 @@ mod driver;
 mod enqueue;
 mod failure;
 mod fire;
+mod groups;
 mod held_keys;
 mod in_turn;
 mod inbox;
@@ -69,7 +70,7 @@ use punctual::inspect::{
 use punctual::jiff::Timestamp;
 use punctual::model::{
     BatchId, Execution, ExecutionId, JobName, JobRecord, LeaseRef, MessageId, MessageRecord,
-    ProcessId, State, Steer,
+    ProcessId, State, Steer, Topic,
 };
 use punctual::policy::Permitted;
 use punctual::storage::{
@@ -234,6 +235,14 @@ impl Storage for PostgresStorage {
 
     async fn beat(&self, process: ProcessId, until: Timestamp, now: Timestamp) -> Result<()> {
         self.inner.beat(process, until, now).await
+    }
+
+    async fn join(&self, topic: &Topic, group: &str, now: Timestamp) -> Result<()> {
+        self.inner.join(topic, group, now).await
+    }
+
+    async fn groups(&self) -> Result<Vec<(Topic, String)>> {
+        self.inner.groups().await
     }
 
     async fn prune(&self, prune: Prune, now: Timestamp) -> Result<Pruned> {

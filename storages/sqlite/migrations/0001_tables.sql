@@ -188,6 +188,14 @@ CREATE TABLE punctual_counter (
 
 INSERT INTO punctual_counter (name, value) VALUES ('token', 0);
 
+-- Which groups receive which topics.
+CREATE TABLE punctual_group (
+  topic TEXT NOT NULL,
+  consumer_group TEXT NOT NULL,
+  joined_at INTEGER NOT NULL,
+  PRIMARY KEY (topic, consumer_group)
+) STRICT, WITHOUT ROWID;
+
 -- Deliveries a group has seen.
 CREATE TABLE punctual_inbox (
   consumer_group TEXT NOT NULL,

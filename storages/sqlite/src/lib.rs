@@ -12,6 +12,7 @@ mod connection;
 mod due;
 mod effects;
 mod fault;
+mod groups;
 mod inbox;
 mod inspect;
 mod jobs;

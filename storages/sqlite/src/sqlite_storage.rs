@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use async_trait::async_trait;
 use punctual::Result;
 use punctual::jiff::Timestamp;
-use punctual::model::{JobName, JobRecord, LeaseRef, MessageRecord, ProcessId, Steer};
+use punctual::model::{JobName, JobRecord, LeaseRef, MessageRecord, ProcessId, Steer, Topic};
 use punctual::policy::Permitted;
 use punctual::storage::{
     BrokerRecord, Claim, Claimed, Command, Commanded, Declared, DueJob, Enqueued, Entry, Extended,
@@ -21,7 +21,7 @@ use crate::readers::Readers;
 use crate::settings::Settings;
 use crate::watcher::Watcher;
 use crate::writer::Writer;
-use crate::{commands, due, jobs, rates, upkeep, work};
+use crate::{commands, due, groups, jobs, rates, upkeep, work};
 
 /// Remembers messages and jobs in one SQLite file.
 ///
@@ -172,6 +172,15 @@ impl Storage for SqliteStorage {
 
     async fn beat(&self, process: ProcessId, until: Timestamp, now: Timestamp) -> Result<()> {
         self.writer.write(1, move |tx, _| upkeep::beat(tx, process, until, now)).await
+    }
+
+    async fn join(&self, topic: &Topic, group: &str, now: Timestamp) -> Result<()> {
+        let (topic, group) = (topic.clone(), group.to_owned());
+        self.writer.write(1, move |tx, _| groups::join(tx, &topic, &group, now)).await
+    }
+
+    async fn groups(&self) -> Result<Vec<(Topic, String)>> {
+        self.readers.read(groups::list).await
     }
 
     async fn prune(&self, prune: Prune, now: Timestamp) -> Result<Pruned> {

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 
+use super::groups::Groups;
 use super::history::History;
 use super::inbox::Notes;
 use super::index::Index;
@@ -27,6 +28,7 @@ pub(super) struct Memory {
     pub(super) jobs: Jobs,
     pub(super) notes: Notes,
     pub(super) rates: Rates,
+    pub(super) groups: Groups,
     pub(super) last_token: u64,
     removed: Removed,
     history_max: usize,
@@ -52,6 +54,7 @@ impl Memory {
             jobs: Jobs::new(),
             notes: Notes::default(),
             rates: Rates::default(),
+            groups: Groups::default(),
             last_token: 0,
             removed: Removed::default(),
             history_max,

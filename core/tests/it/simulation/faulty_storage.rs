@@ -9,7 +9,9 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use punctual::jiff::Timestamp;
-use punctual::model::{JobName, JobRecord, LeaseRef, MessageId, MessageRecord, ProcessId, Steer};
+use punctual::model::{
+    JobName, JobRecord, LeaseRef, MessageId, MessageRecord, ProcessId, Steer, Topic,
+};
 use punctual::policy::Permitted;
 use punctual::storage::{
     BrokerRecord, Claim, Claimed, Command, Commanded, Declared, DueJob, Enqueued, Entry, Extended,
@@ -286,6 +288,19 @@ impl Storage for FaultyStorage {
         let permitted = self.inner.permit(permit, now).await?;
         self.back("permit").await?;
         Ok(permitted)
+    }
+
+    async fn join(&self, topic: &Topic, group: &str, now: Timestamp) -> Result<()> {
+        self.there("join").await?;
+        self.inner.join(topic, group, now).await?;
+        self.back("join").await
+    }
+
+    async fn groups(&self) -> Result<Vec<(Topic, String)>> {
+        self.there("groups").await?;
+        let groups = self.inner.groups().await?;
+        self.back("groups").await?;
+        Ok(groups)
     }
 
     async fn remove_job(&self, job: &JobName, seen: u64, now: Timestamp) -> Result<Steered> {

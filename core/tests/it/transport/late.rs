@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use punctual::jiff::Timestamp;
-use punctual::model::{JobName, JobRecord, LeaseRef, MessageRecord, ProcessId, Steer};
+use punctual::model::{JobName, JobRecord, LeaseRef, MessageRecord, ProcessId, Steer, Topic};
 use punctual::policy::Permitted;
 use punctual::storage::{
     BrokerRecord, Claim, Claimed, Command, Commanded, Declared, DueJob, Enqueued, Entry, Extended,
@@ -47,6 +47,14 @@ impl Storage for Late {
 
     async fn permit(&self, permit: Permit, now: Timestamp) -> Result<Permitted> {
         self.0.permit(permit, now).await
+    }
+
+    async fn join(&self, topic: &Topic, group: &str, now: Timestamp) -> Result<()> {
+        self.0.join(topic, group, now).await
+    }
+
+    async fn groups(&self) -> Result<Vec<(Topic, String)>> {
+        self.0.groups().await
     }
 
     async fn remove_job(&self, job: &JobName, seen: u64, now: Timestamp) -> Result<Steered> {

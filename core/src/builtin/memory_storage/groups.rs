@@ -1,0 +1,28 @@
+//! Groups: who receives which topic.
+
+use std::collections::BTreeSet;
+
+use crate::error::Result;
+use crate::model::Topic;
+use crate::storage::{GROUPS_MAX, too_many_groups};
+
+/// Topics and their groups, in order.
+#[derive(Default)]
+pub(super) struct Groups {
+    known: BTreeSet<(Topic, String)>,
+}
+
+impl Groups {
+    pub(super) fn join(&mut self, topic: &Topic, group: &str) -> Result<()> {
+        let joining = (topic.clone(), group.to_owned());
+        if self.known.len() >= GROUPS_MAX && !self.known.contains(&joining) {
+            return Err(too_many_groups(topic, group));
+        }
+        self.known.insert(joining);
+        Ok(())
+    }
+
+    pub(super) fn list(&self) -> Vec<(Topic, String)> {
+        self.known.iter().cloned().collect()
+    }
+}
