@@ -71,7 +71,7 @@ impl RedisTransport {
         RedisBuilder::new(address.into())
     }
 
-    fn reader(&self, hand: &Arc<Hand>, topic: Topic, room: usize, feed: Feed) -> Reader {
+    fn reader(&self, hand: &Arc<Hand>, topic: Topic, prefetch: usize, feed: Feed) -> Reader {
         let wait = WAIT_MAX.min(self.hold_length / 2);
         let Feed { taken, asked, stop, client } = feed;
         Reader {
@@ -82,7 +82,8 @@ impl RedisTransport {
             declares: self.declares,
             hold_length: self.hold_length,
             wait,
-            room: Arc::new(Semaphore::new(room)),
+            room: Arc::new(Semaphore::new(prefetch)),
+            prefetch,
             taken,
             asked,
             stop,

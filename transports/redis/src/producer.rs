@@ -2,6 +2,7 @@
 //! What cannot be sent is refused before anything is.
 
 use punctual::jiff::Timestamp;
+use punctual::model::Topic;
 use punctual::transport::Outgoing;
 use punctual::wire::Wire;
 use punctual::{Error, Result};
@@ -62,20 +63,28 @@ impl Producer {
 
     fn calls(&self, piece: &[Outgoing]) -> Result<Pipeline> {
         let mut calls = Pipeline::with_capacity(piece.len());
+        // Most batches have one topic, whose stream's name is made once.
+        let mut last: Option<(&Topic, String)> = None;
         for outgoing in piece {
-            calls.add_command(self.call(outgoing)?);
+            let topic = &outgoing.message.topic;
+            let stream = match last.take() {
+                Some((known, stream)) if known == topic => stream,
+                _ => streams::shared(&self.prefix, topic),
+            };
+            calls.add_command(self.call(outgoing, &stream)?);
+            last = Some((topic, stream));
         }
         Ok(calls)
     }
 
-    fn call(&self, outgoing: &Outgoing) -> Result<Cmd> {
+    fn call(&self, outgoing: &Outgoing, stream: &str) -> Result<Cmd> {
         let wire = Wire::of(outgoing)?;
         let topic = &outgoing.message.topic;
         let mut call = Cmd::with_capacity(8 + 2 * wire.headers.len(), wire.body.len() + 512);
         call.arg("XADD");
         match &outgoing.group {
             Some(group) => call.arg(streams::own(&self.prefix, topic, group)),
-            None => call.arg(streams::shared(&self.prefix, topic)),
+            None => call.arg(stream),
         };
         if let (Some(most), None) = (self.entries_max, &outgoing.group) {
             call.arg("MAXLEN").arg("~").arg(most);
