@@ -38,9 +38,16 @@ fn explained(error: &RedisError, place: &str) -> (ErrorKind, String) {
         Cause::InvalidClientConfig => {
             (ErrorKind::Invalid, format!("Redis at {place} cannot be used this way: {words}"))
         }
+        // The driver knows no other sign of it.
+        Cause::Io if words.contains("certificate") => (
+            ErrorKind::Invalid,
+            format!("Redis at {place} and we do not agree on TLS: {words}; check root_certificate"),
+        ),
         Cause::Io => (
             ErrorKind::Unavailable,
-            format!("Redis at {place} cannot be reached: {words}; is it running there?"),
+            format!(
+                "Redis at {place} cannot be reached: {words}; is it running there, and with TLS only if the address says so?"
+            ),
         ),
         _ => (ErrorKind::Internal, format!("Redis at {place} refused: {words}")),
     }
@@ -130,5 +137,9 @@ mod tests {
         }
         let broken = RedisError::from(std::io::Error::from(std::io::ErrorKind::BrokenPipe));
         assert!(is_lost(&broken) && told(&broken, "h:1/0").is_temporary());
+        let stranger = std::io::Error::other("invalid peer certificate: UnknownIssuer");
+        let told = told(&RedisError::from(stranger), "h:1/0");
+        assert_eq!(told.kind(), ErrorKind::Invalid);
+        assert!(told.to_string().contains("root_certificate"), "{told}");
     }
 }
