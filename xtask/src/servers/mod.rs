@@ -10,6 +10,7 @@ mod postgres;
 mod presence;
 mod process;
 mod record;
+mod redis;
 mod running;
 mod server;
 
@@ -17,5 +18,6 @@ pub use place::{Durability, Place};
 pub use postgres::Postgres;
 pub use presence::{LEFT_OUT, Presence};
 pub use record::{Keeper, Record};
+pub use redis::Redis;
 pub use running::Running;
 pub use server::{SERVERS, Server, named};

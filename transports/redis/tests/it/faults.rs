@@ -1,0 +1,110 @@
+//! Servers that cannot be reached, refuse, or go away in the middle.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use punctual::{Clock as _, ErrorKind, SystemClock, Transport as _};
+use punctual_redis::RedisTransport;
+
+use crate::cases;
+use crate::place::{Place, next, receipt, sent, soon, subscribe, url};
+use crate::proxy::Proxy;
+
+cases![
+    a_wrong_password_is_told_without_it,
+    a_server_that_is_not_there_is_told_by_host,
+    a_lost_connection_is_made_again_and_nothing_is_lost,
+    an_idle_connection_that_was_cut_does_not_fail_the_next_publish,
+    what_was_read_over_a_lost_connection_is_found_again,
+];
+
+async fn a_wrong_password_is_told_without_it() {
+    let place = url().unwrap().replace("redis://", "");
+    let error = RedisTransport::builder(format!("redis://ghost:secret@{place}")).connect().await;
+    let error = error.err().unwrap();
+    assert_eq!(error.kind(), ErrorKind::Invalid);
+    let told = format!("{error} {error:?}");
+    assert!(told.contains("user or password") && !told.contains("secret"), "{told}");
+}
+
+async fn a_server_that_is_not_there_is_told_by_host() {
+    let error = RedisTransport::builder("redis://u:secret@127.0.0.1:1").connect().await;
+    let error = error.err().unwrap();
+    assert!(error.is_temporary());
+    let told = error.to_string();
+    assert!(told.contains("127.0.0.1:1/0") && !told.contains("secret"), "{told}");
+}
+
+// spec: D-38
+async fn a_lost_connection_is_made_again_and_nothing_is_lost() {
+    let place = Place::new().await;
+    let proxy = Proxy::to(&place.url).await;
+    let transport = place.builder_at(&proxy.url()).connect().await.unwrap();
+    let mut consumer = subscribe(&transport, "billing", 10).await;
+    place.publish(&transport, &["one"]).await;
+    let in_hand = next(&mut *consumer).await;
+    proxy.cut();
+    let batch = vec![sent(place.message("lost?"))];
+    let error = transport.publish(batch, SystemClock.now()).await.unwrap_err();
+    assert!(error.is_temporary(), "{error}");
+    let error = consumer.receive(1).await.err().unwrap();
+    assert!(error.is_temporary(), "{error}");
+    let error = consumer.receive(1).await.err().unwrap();
+    assert!(error.is_temporary(), "it answers again while the server is away: {error}");
+    proxy.mend();
+    place.publish(&transport, &["two"]).await;
+    // What was in hand is still ours on a new connection.
+    receipt(in_hand).ack().await.unwrap();
+    let (mut seen, until) = (BTreeSet::new(), soon());
+    while !seen.contains("two") {
+        assert!(SystemClock.now() < until);
+        let Ok(received) = consumer.receive(10).await else { continue };
+        for delivery in received {
+            assert!(seen.insert(crate::place::body(&delivery)), "twice");
+            receipt(delivery).ack().await.unwrap();
+        }
+    }
+    assert!(!seen.contains("one"), "it was acknowledged");
+    place.remove().await;
+}
+
+async fn an_idle_connection_that_was_cut_does_not_fail_the_next_publish() {
+    let place = Place::new().await;
+    let proxy = Proxy::to(&place.url).await;
+    let transport = place.builder_at(&proxy.url()).connect().await.unwrap();
+    place.publish(&transport, &["one"]).await;
+    proxy.cut();
+    proxy.mend();
+    let later = punctual::clock::add(SystemClock.now(), Duration::from_secs(60));
+    transport.publish(vec![sent(place.message("two"))], later).await.unwrap();
+    assert_eq!(place.length("orders").await, 2);
+    place.remove().await;
+}
+
+async fn what_was_read_over_a_lost_connection_is_found_again() {
+    let place = Place::new().await;
+    let proxy = Proxy::to(&place.url).await;
+    let transport = place.builder_at(&proxy.url()).connect().await.unwrap();
+    let direct = place.open().await;
+    let mut consumer = subscribe(&transport, "billing", 100).await;
+    let mut seen = BTreeSet::new();
+    for round in 0..20 {
+        let bodies: Vec<String> = (0..5).map(|number| format!("{round}-{number}")).collect();
+        let bodies: Vec<&str> = bodies.iter().map(String::as_str).collect();
+        proxy.mend();
+        // Asks for deliveries, so that a read is waiting when the entries come.
+        let _ = crate::place::is_silent(&mut *consumer, Duration::from_millis(20)).await;
+        tokio::join!(place.publish(&direct, &bodies), async { proxy.cut() });
+    }
+    proxy.mend();
+    let until = soon();
+    while seen.len() < 100 {
+        assert!(SystemClock.now() < until);
+        let Ok(received) = consumer.receive(100).await else { continue };
+        for delivery in received {
+            seen.insert(crate::place::body(&delivery));
+            receipt(delivery).ack().await.unwrap();
+        }
+    }
+    place.remove().await;
+}

@@ -1,0 +1,141 @@
+//! Who has an entry, for how long, and who gets it next.
+
+use std::time::Duration;
+
+use punctual::Transport as _;
+use redis::{Value, cmd};
+
+use crate::cases;
+use crate::place::{Place, body, close, is_silent, next, receipt, some, subscribe};
+
+cases![
+    a_long_handler_keeps_its_delivery,
+    what_a_dead_process_had_is_taken_over_with_its_count,
+    no_more_than_the_prefetch_is_in_hand,
+    a_message_that_is_put_back_for_ever_lets_others_pass,
+    consumers_of_a_group_share_and_groups_do_not,
+    receiving_may_be_cancelled_at_any_time,
+];
+
+const HOLD: Duration = Duration::from_millis(300);
+
+async fn a_long_handler_keeps_its_delivery() {
+    let place = Place::new().await;
+    let transport = place.builder().hold_length(HOLD).connect().await.unwrap();
+    let mut busy = subscribe(&transport, "billing", 1).await;
+    place.publish(&transport, &["long"]).await;
+    let delivery = next(&mut *busy).await;
+    let mut idle = subscribe(&transport, "billing", 1).await;
+    assert!(is_silent(&mut *idle, HOLD * 5).await, "it was taken over although it was in hand");
+    close(busy).await;
+    assert!(is_silent(&mut *idle, HOLD * 5).await, "also after its consumer was closed");
+    receipt(delivery).ack().await.unwrap();
+    place.remove().await;
+}
+
+// spec: D-26
+async fn what_a_dead_process_had_is_taken_over_with_its_count() {
+    let place = Place::new().await;
+    let transport = place.builder().hold_length(HOLD).connect().await.unwrap();
+    close(subscribe(&transport, "billing", 1).await).await;
+    place.publish(&transport, &["one", "two"]).await;
+    // It reads twice and is gone.
+    for from in [">", "0"] {
+        let mut read = cmd("XREADGROUP");
+        read.arg("GROUP").arg("billing").arg("crashed").arg("STREAMS");
+        read.arg(place.key("orders")).arg(from);
+        place.ask::<Value>(&mut read).await;
+    }
+    let mut consumer = subscribe(&transport, "billing", 10).await;
+    let taken = some(&mut *consumer, 2).await;
+    let taken: Vec<_> = taken.iter().map(|one| (body(one), one.attempt)).collect();
+    assert_eq!(taken, [("one".to_owned(), 3), ("two".to_owned(), 3)]);
+    place.remove().await;
+}
+
+async fn no_more_than_the_prefetch_is_in_hand() {
+    let place = Place::new().await;
+    let transport = place.open().await;
+    let mut greedy = subscribe(&transport, "billing", 4).await;
+    place.publish(&transport, &["a", "b", "c", "d", "e", "f"]).await;
+    let mut in_hand = some(&mut *greedy, 4).await;
+    assert!(is_silent(&mut *greedy, HOLD).await);
+    let mut other = subscribe(&transport, "billing", 4).await;
+    let rest = some(&mut *other, 2).await;
+    assert_eq!(rest.iter().map(body).collect::<Vec<_>>(), ["e", "f"]);
+    // The other reads ahead too, and must not be first.
+    close(other).await;
+    place.publish(&transport, &["g"]).await;
+    assert!(is_silent(&mut *greedy, HOLD).await);
+    receipt(in_hand.remove(0)).ack().await.unwrap();
+    assert_eq!(body(&next(&mut *greedy).await), "g");
+    drop(rest);
+    place.remove().await;
+}
+
+// Without turns the stream of what was put back would always be first.
+async fn a_message_that_is_put_back_for_ever_lets_others_pass() {
+    let place = Place::new().await;
+    let transport = place.open().await;
+    let mut consumer = subscribe(&transport, "billing", 1).await;
+    place.publish(&transport, &["bad", "b", "c"]).await;
+    let mut others = Vec::new();
+    for _ in 0..10 {
+        let delivery = next(&mut *consumer).await;
+        if body(&delivery) == "bad" {
+            receipt(delivery).requeue(Duration::ZERO).await.unwrap();
+        } else {
+            assert_eq!(delivery.attempt, 1);
+            others.push(body(&delivery));
+            receipt(delivery).ack().await.unwrap();
+        }
+    }
+    assert_eq!(others, ["b", "c"]);
+    place.remove().await;
+}
+
+async fn consumers_of_a_group_share_and_groups_do_not() {
+    let place = Place::new().await;
+    let transport = place.open().await;
+    let mut one = subscribe(&transport, "billing", 2).await;
+    let mut two = subscribe(&transport, "billing", 2).await;
+    place.publish(&transport, &["a", "b", "c", "d"]).await;
+    let mut shared = some(&mut *one, 2).await;
+    shared.extend(some(&mut *two, 2).await);
+    let mut bodies: Vec<String> = shared.iter().map(body).collect();
+    bodies.sort();
+    assert_eq!(bodies, ["a", "b", "c", "d"]);
+    // A group that comes later sees what is still there.
+    let mut late = subscribe(&transport, "mailing", 10).await;
+    let copies = some(&mut *late, 4).await;
+    assert_eq!(copies.iter().map(body).collect::<Vec<_>>(), ["a", "b", "c", "d"]);
+    place.remove().await;
+}
+
+async fn receiving_may_be_cancelled_at_any_time() {
+    let place = Place::new().await;
+    let transport = place.open().await;
+    let mut consumer = subscribe(&transport, "billing", 10).await;
+    let mut received = Vec::new();
+    for round in 0..50_u64 {
+        place.publish(&transport, &["x"]).await;
+        let patience = Duration::from_micros(round * 20);
+        let until = punctual::clock::add(punctual::Clock::now(&punctual::SystemClock), patience);
+        let got = punctual::clock::within(&punctual::SystemClock, until, consumer.receive(1)).await;
+        for delivery in got.into_iter().flat_map(Result::unwrap) {
+            received.push(delivery.message.id);
+            receipt(delivery).ack().await.unwrap();
+        }
+    }
+    while received.len() < 50 {
+        let delivery = next(&mut *consumer).await;
+        assert_eq!(delivery.attempt, 1);
+        received.push(delivery.message.id);
+        receipt(delivery).ack().await.unwrap();
+    }
+    received.sort_unstable();
+    received.dedup();
+    assert_eq!(received.len(), 50);
+    assert!(transport.topics().await.unwrap().len() == 1);
+    place.remove().await;
+}

@@ -1,0 +1,100 @@
+//! Redis: which package brings it and how a private one is started.
+//!
+//! It listens on the loopback address only, asks for no password, and holds nothing but what tests put
+//! there. It always keeps its append-only file, because tests restart it and look for what was
+//! accepted; a relaxed one only does not wait for the disk.
+
+use std::io::{Read as _, Write as _};
+use std::net::{Ipv4Addr, TcpStream};
+use std::process::Command;
+use std::time::Duration;
+
+use anyhow::Result;
+
+use super::{Durability, Place, Server};
+
+const PROGRAM: &str = "redis-server";
+/// The longest wait for an answer of a server that is being started.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// A private Redis.
+pub struct Redis;
+
+impl Server for Redis {
+    fn name(&self) -> &'static str {
+        "redis"
+    }
+
+    fn folder(&self) -> &'static str {
+        "transports/redis"
+    }
+
+    fn variable(&self) -> &'static str {
+        "PUNCTUAL_REDIS_URL"
+    }
+
+    fn is_installed(&self) -> bool {
+        let folders = std::env::var_os("PATH").unwrap_or_default();
+        std::env::split_paths(&folders).any(|folder| folder.join(PROGRAM).is_file())
+    }
+
+    fn packages(&self) -> Result<Vec<String>> {
+        Ok(vec![PROGRAM.to_owned()])
+    }
+
+    fn prepare(&self, place: &Place) -> Result<Command> {
+        let mut command = Command::new(PROGRAM);
+        command.args(["--bind", "127.0.0.1", "--port", &place.port.to_string()]);
+        command.arg("--dir").arg(&place.folder);
+        command.args(["--save", "", "--appendonly", "yes", "--daemonize", "no"]);
+        command.args(["--appendfsync", flushes(place.durability)]);
+        // It is known as ours by its folder in the command line, which it would write over.
+        command.args(["--set-proc-title", "no"]);
+        Ok(command)
+    }
+
+    fn is_ready(&self, place: &Place) -> bool {
+        answers(place.port).unwrap_or(false)
+    }
+
+    fn address(&self, place: &Place) -> String {
+        format!("redis://127.0.0.1:{}/", place.port)
+    }
+}
+
+/// When the append-only file is brought to the disk.
+fn flushes(durability: Durability) -> &'static str {
+    match durability {
+        Durability::Relaxed => "no",
+        Durability::Durable => "always",
+    }
+}
+
+/// Whether it answers a ping; while it reads its file it answers something else.
+fn answers(port: u16) -> std::io::Result<bool> {
+    let address = (Ipv4Addr::LOCALHOST, port).into();
+    let mut stream = TcpStream::connect_timeout(&address, PATIENCE)?;
+    stream.set_read_timeout(Some(PATIENCE))?;
+    stream.write_all(b"PING\r\n")?;
+    let mut answer = [0; 5];
+    stream.read_exact(&mut answer)?;
+    Ok(&answer == b"+PONG")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_durable_one_waits_for_the_disk() {
+        assert_eq!(flushes(Durability::Relaxed), "no");
+        assert_eq!(flushes(Durability::Durable), "always");
+    }
+
+    #[test]
+    fn a_port_without_a_server_is_not_ready() {
+        let place = Place::create("redis", Durability::Relaxed).unwrap();
+        assert!(!Redis.is_ready(&place));
+        place.remove();
+    }
+}
