@@ -117,10 +117,10 @@ impl Consumer for NatsConsumer {
     }
 
     async fn close(&mut self, until: Timestamp) -> Result<()> {
+        self.held.close();
         self.deliveries.close();
         // Dropped unsettled: they go back to the broker.
         while self.deliveries.try_recv().is_ok() {}
-        self.held.close();
         let Some(mut pump) = self.pump.take() else { return Ok(()) };
         let clock = Arc::clone(&self.lane.link.clock);
         if within(&*clock, until, &mut pump).await.is_none() {

@@ -149,15 +149,20 @@ impl NatsBuilder {
         // With several kinds of cryptography in one program the client could not choose by itself; whoever
         // has chosen already is left alone.
         let _ = rustls::crypto::ring::default_provider().install_default();
-        let (told, connected) = watch::channel(false);
+        let (told, connected) = watch::channel(true);
         let options = self
             .options
             .event_callback(move |event| {
-                match event {
-                    Event::Connected => drop(told.send_replace(true)),
-                    Event::Disconnected | Event::Closed => drop(told.send_replace(false)),
-                    _ => {}
-                }
+                let connected = match event {
+                    Event::Connected => Some(true),
+                    Event::Disconnected | Event::Closed => Some(false),
+                    _ => None,
+                };
+                told.send_if_modified(|state| {
+                    let is_news = connected.is_some_and(|connected| connected != *state);
+                    *state = connected.unwrap_or(*state);
+                    is_news
+                });
                 std::future::ready(())
             })
             .connection_timeout(self.patience)
@@ -183,7 +188,7 @@ impl NatsBuilder {
             patience: self.patience,
             connected,
         });
-        settled(&link).await?;
+        find_jetstream(&link).await?;
         let topology = Arc::new(Topology::new(Arc::clone(&link), names, self.wanted));
         let producer = Arc::new(Producer::new(Arc::clone(&topology)));
         Ok(NatsTransport::new(link, topology, producer))
@@ -224,14 +229,8 @@ impl fmt::Debug for NatsBuilder {
     }
 }
 
-/// Waits until the client has told that it is connected, then asks for JetStream.
-async fn settled(link: &Link) -> Result<()> {
-    let until = add(link.clock.now(), link.patience);
-    let mut connected = link.connected();
-    let told = within(&*link.clock, until, connected.wait_for(|connected| *connected)).await;
-    if !matches!(told, Some(Ok(_))) {
-        return Err(fault::lost(&link.place));
-    }
+/// Asks for JetStream.
+async fn find_jetstream(link: &Link) -> Result<()> {
     let what = "to say what it has";
     match link.call::<serde_json::Value>("INFO".to_owned(), &json!({}), what).await? {
         Answer::Here(_) | Answer::Absent => Ok(()),

@@ -106,13 +106,16 @@ impl Pump {
         let mut armed = self.wake_at();
         let mut timer = clock.sleep_until(armed);
         loop {
-            self.send_unsent().await;
-            if self.held.is_closing() {
+            // First no more is taken, then what is here goes back; else it would come right here again.
+            let is_closing = self.held.is_closing();
+            if is_closing {
                 self.stop_receiving().await;
-                if self.held.is_over() {
-                    break;
-                }
-            } else {
+            }
+            self.send_unsent().await;
+            if self.held.is_over() {
+                break;
+            }
+            if !is_closing {
                 self.request().await;
             }
             if armed != self.wake_at() {
@@ -348,7 +351,6 @@ impl Pump {
                 drop(self.held.take(reply));
             }
         }
-        self.send_unsent().await;
     }
 }
 

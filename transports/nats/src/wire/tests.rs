@@ -7,7 +7,7 @@ use async_nats::HeaderMap;
 use punctual::bytes::Bytes;
 use punctual::jiff::Timestamp;
 use punctual::model::{
-    Body, Headers, IdSource as _, Ids, Message, Priority, Queue, Source, Topic, Trail,
+    Body, Headers, IdSource as _, Ids, Message, MessageId, Priority, Queue, Source, Topic, Trail,
 };
 use punctual::transport::Outgoing;
 use punctual::wire::{Received, Wire};
@@ -22,7 +22,7 @@ fn message(own: &[(&str, &str)]) -> Message {
         headers.insert(*name, *value).unwrap();
     }
     Message {
-        id: MessageId::from_uuid(Ids::seeded(7).uuid(now)),
+        id: MessageId::from_uuid(Ids::seeded(7).next(now)),
         topic: Topic::new("orders").unwrap(),
         queue: Queue::default(),
         priority: Priority::default(),
