@@ -87,7 +87,9 @@ impl NatsConsumer {
 
     fn closed(&self) -> Error {
         let Lane { topic, group, .. } = &*self.lane;
-        Error::unavailable(format!("the consumer of the topic {topic:?} for {group:?} is closed"))
+        Error::conflict(format!(
+            "the consumer of the topic {topic:?} for {group:?} is closed; subscribe again"
+        ))
     }
 }
 

@@ -1,18 +1,15 @@
 //! A connection that is cut, by a relay between the transport and the broker that a test can close.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use punctual::clock::{add, between, within};
 use punctual::transport::{Consumer, Delivery, Transport as _};
 use punctual::{Clock as _, SystemClock};
 use punctual_nats::NatsTransport;
-use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::watch;
-use tokio::task::{JoinHandle, JoinSet};
 
 use crate::cases;
 use crate::place::{Place, SOON, ack_all, close, now, out, receipt, receive_one, subscribe, text};
+use crate::relay::Relay;
 
 cases![
     a_lost_connection_is_told_and_made_again,
@@ -41,74 +38,26 @@ pub(crate) async fn receive_again(consumer: &mut Box<dyn Consumer>) -> Delivery 
     panic!("nothing came");
 }
 
-/// Stands between.
-struct Wire {
-    port: u16,
-    open: Arc<watch::Sender<bool>>,
-    carrying: JoinHandle<()>,
-}
-
-impl Wire {
-    async fn new(url: &str) -> Self {
-        let target = url.trim_start_matches("nats://").to_owned();
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let port = listener.local_addr().unwrap().port();
-        let open = Arc::new(watch::Sender::new(true));
-        let watched = Arc::clone(&open);
-        let carrying = tokio::spawn(async move {
-            let mut carried = JoinSet::new();
-            while let Ok((mut near, _)) = listener.accept().await {
-                if *watched.borrow() {
-                    let (mut cut, target) = (watched.subscribe(), target.clone());
-                    carried.spawn(async move {
-                        let mut far = TcpStream::connect(target).await.unwrap();
-                        tokio::select! {
-                            _ = tokio::io::copy_bidirectional(&mut near, &mut far) => {}
-                            _ = cut.wait_for(|open| !open) => {}
-                        }
-                    });
-                }
-            }
-        });
-        Self { port, open, carrying }
-    }
-
-    fn set(&self, open: bool) {
-        self.open.send_replace(open);
-    }
-
-    async fn transport(&self, place: &Place) -> NatsTransport {
-        let address = format!("nats://127.0.0.1:{}", self.port);
-        let builder = NatsTransport::builder(address).prefix(&place.prefix);
-        builder
-            .ack_wait(Duration::from_secs(2))
-            .patience(Duration::from_secs(2))
-            .connect()
-            .await
-            .unwrap()
-    }
-}
-
-impl Drop for Wire {
-    fn drop(&mut self) {
-        self.carrying.abort();
-    }
+async fn through(relay: &Relay, place: &Place) -> NatsTransport {
+    let builder = NatsTransport::builder(relay.address()).prefix(&place.prefix);
+    let builder = builder.ack_wait(Duration::from_secs(2)).patience(Duration::from_secs(2));
+    builder.connect().await.unwrap()
 }
 
 async fn a_lost_connection_is_told_and_made_again() {
     let place = Place::new();
-    let wire = Wire::new(&place.url).await;
-    let transport = wire.transport(&place).await;
+    let relay = Relay::new(&place.url).await.unwrap();
+    let transport = through(&relay, &place).await;
     let mut consumer = subscribe(&transport, "mail", 10).await;
     transport.publish(vec![out(place.message("before"))], now()).await.unwrap();
     ack_all(vec![receive_one(&mut consumer).await]).await;
-    wire.set(false);
+    relay.set(false);
     let error = within(&SystemClock, add(now(), SOON), consumer.receive(1)).await.unwrap();
     let error = error.err().unwrap();
     assert!(error.is_temporary() && error.to_string().contains("127.0.0.1"), "{error}");
     let error = transport.publish(vec![out(place.message("lost"))], now()).await.unwrap_err();
     assert!(error.is_temporary(), "{error}");
-    wire.set(true);
+    relay.set(true);
     while transport.publish(vec![out(place.message("after"))], now()).await.is_err() {
         rest().await;
     }
@@ -118,14 +67,14 @@ async fn a_lost_connection_is_told_and_made_again() {
 
 async fn nothing_is_lost_when_the_connection_is_cut_under_load() {
     let place = Place::new();
-    let wire = Wire::new(&place.url).await;
-    let transport = wire.transport(&place).await;
+    let relay = Relay::new(&place.url).await.unwrap();
+    let transport = through(&relay, &place).await;
     let mut consumer = subscribe(&transport, "mail", 50).await;
     let mut expected = std::collections::BTreeSet::new();
     for number in 0..30 {
         if number % 10 == 9 {
-            wire.set(false);
-            wire.set(true);
+            relay.set(false);
+            relay.set(true);
         }
         let batch: Vec<String> = (0..20).map(|index| format!("{number}-{index}")).collect();
         let outgoing: Vec<_> = batch.iter().map(|text| out(place.message(text))).collect();
@@ -146,20 +95,20 @@ async fn nothing_is_lost_when_the_connection_is_cut_under_load() {
 
 async fn settling_while_the_broker_is_away_ends() {
     let place = Place::new();
-    let wire = Wire::new(&place.url).await;
-    let transport = wire.transport(&place).await;
+    let relay = Relay::new(&place.url).await.unwrap();
+    let transport = through(&relay, &place).await;
     let mut consumer = subscribe(&transport, "mail", 10).await;
     let batch = ["acked", "requeued"].map(|text| out(place.message(text)));
     transport.publish(batch.into(), now()).await.unwrap();
     let acked = receive_one(&mut consumer).await;
     let requeued = receive_one(&mut consumer).await;
-    wire.set(false);
+    relay.set(false);
     assert!(within(&SystemClock, add(now(), SOON), consumer.receive(1)).await.unwrap().is_err());
     // Kept by the client until it is connected again.
     receipt(acked).ack().await.unwrap();
     let error = receipt(requeued).requeue(Duration::from_secs(9)).await.unwrap_err();
     assert!(error.is_temporary(), "{error}");
-    wire.set(true);
+    relay.set(true);
     let delivery = receive_again(&mut consumer).await;
     assert_eq!((text(&delivery).as_str(), delivery.attempt), ("requeued", 2));
     place.remove().await;
@@ -167,18 +116,18 @@ async fn settling_while_the_broker_is_away_ends() {
 
 async fn closing_while_the_broker_is_away_ends() {
     let place = Place::new();
-    let wire = Wire::new(&place.url).await;
-    let transport = wire.transport(&place).await;
+    let relay = Relay::new(&place.url).await.unwrap();
+    let transport = through(&relay, &place).await;
     let mut consumer = subscribe(&transport, "mail", 10).await;
     transport.publish(vec![out(place.message("held"))], now()).await.unwrap();
     let held = receive_one(&mut consumer).await;
-    wire.set(false);
+    relay.set(false);
     assert!(within(&SystemClock, add(now(), SOON), consumer.receive(1)).await.unwrap().is_err());
     let until = add(now(), Duration::from_secs(1));
     let error = within(&SystemClock, add(now(), SOON), consumer.close(until)).await.unwrap();
     assert!(error.unwrap_err().to_string().contains("orders"));
     drop((held, consumer));
-    wire.set(true);
+    relay.set(true);
     let transport = place.builder().ack_wait(Duration::from_secs(2)).connect().await.unwrap();
     let mut consumer = subscribe(&transport, "mail", 10).await;
     assert_eq!(text(&receive_one(&mut consumer).await), "held");

@@ -9,12 +9,15 @@ mod groups;
 mod losing;
 mod place;
 mod publishing;
+mod relay;
+mod restarting;
 mod settling;
 mod topology;
 
 use std::process::ExitCode;
 
 use libtest_mimic::{Arguments, Failed, Trial};
+use xtask::servers::{Nats, Presence};
 
 /// A test: its name and what it does.
 type Case = (&'static str, fn() -> place::Ran);
@@ -33,15 +36,32 @@ fn main() -> ExitCode {
         topology::CASES,
     ];
     let trials = cases.into_iter().flatten().map(|(name, run)| {
-        let run = *run;
-        let act = move || {
-            if missing {
-                return Err(Failed::from("PUNCTUAL_NATS_URL is not set"));
-            }
+        let reason = missing.then_some("PUNCTUAL_NATS_URL is not set");
+        trial(name, *run, reason, is_required)
+    });
+    let own_server = restarting::CASES.iter().map(|(name, run)| {
+        let reason = match Presence::of(&Nats) {
+            Presence::Here => missing.then_some("PUNCTUAL_NATS_URL is not set"),
+            Presence::Ignored(reason) | Presence::Missing(reason) => Some(reason),
+        };
+        trial(name, *run, reason, is_required)
+    });
+    libtest_mimic::run(&arguments, trials.chain(own_server).collect()).exit_code()
+}
+
+/// A test that never passes when there is a reason not to run it.
+fn trial(
+    name: &'static str,
+    run: fn() -> place::Ran,
+    reason: Option<&'static str>,
+    is_required: bool,
+) -> Trial {
+    let act = move || match reason {
+        Some(reason) => Err(Failed::from(reason)),
+        None => {
             place::try_case(run);
             Ok(())
-        };
-        Trial::test(*name, act).with_ignored_flag(missing && !is_required)
-    });
-    libtest_mimic::run(&arguments, trials.collect()).exit_code()
+        }
+    };
+    Trial::test(name, act).with_ignored_flag(reason.is_some() && !is_required)
 }
