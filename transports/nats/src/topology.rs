@@ -206,7 +206,7 @@ impl Topology {
     fn check_stream(&self, topic: &str, found: &stream::Config, what: &str) -> Result<()> {
         let mut differing = Differing::default();
         let subjects = [self.names.subject(topic)];
-        differing.note("subjects", &found.subjects[..] == subjects, &found.subjects, &subjects);
+        differing.note("subjects", found.subjects == subjects, &found.subjects, &subjects);
         let retention =
             if is_dead_topic(topic) { RetentionPolicy::Limits } else { RetentionPolicy::Interest };
         differing.note("retention", found.retention == retention, found.retention, retention);

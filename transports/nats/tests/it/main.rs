@@ -56,12 +56,12 @@ fn trial(
     reason: Option<&'static str>,
     is_required: bool,
 ) -> Trial {
-    let act = move || match reason {
-        Some(reason) => Err(Failed::from(reason)),
-        None => {
-            place::try_case(run);
-            Ok(())
+    let act = move || {
+        if let Some(reason) = reason {
+            return Err(Failed::from(reason));
         }
+        place::try_case(run);
+        Ok(())
     };
     Trial::test(name, act).with_ignored_flag(reason.is_some() && !is_required)
 }
