@@ -96,6 +96,8 @@ impl NatsConsumer {
 #[async_trait]
 impl Consumer for NatsConsumer {
     async fn receive(&mut self, limit: usize) -> Result<Vec<Delivery>> {
+        let held = Arc::clone(&self.held);
+        let _wanting = held.want();
         loop {
             let mut raw = Vec::new();
             let count = tokio::select! {

@@ -32,6 +32,8 @@ struct State {
     holds: HashMap<u64, Kept>,
     /// Asked for and not yet delivered.
     requested: usize,
+    /// Whether somebody waits for deliveries.
+    wanted: bool,
     /// To be sent by the pump, because whoever caused it could not wait.
     unsent: Vec<(Subject, Bytes)>,
     closing: bool,
@@ -60,6 +62,24 @@ impl Held {
         state.holds.insert(number, Kept { reply: reply.clone(), since });
         drop(state);
         Hold { held: Arc::clone(self), number, reply, settled: false }
+    }
+
+    /// Says that somebody waits for deliveries, for as long as the answer lives.
+    pub(crate) fn want(&self) -> Wanting<'_> {
+        let mut state = self.state();
+        state.wanted = true;
+        let is_due = self.worth(&state) > 0;
+        drop(state);
+        if is_due {
+            self.bell.notify_one();
+        }
+        Wanting { held: self }
+    }
+
+    /// Whether the broker owes something that nobody waits for.
+    pub(crate) fn is_unwanted(&self) -> bool {
+        let state = self.state();
+        state.requested > 0 && !state.wanted
     }
 
     /// How many to ask the broker for now, noted as asked for.
@@ -133,11 +153,28 @@ impl Held {
     fn worth(&self, state: &State) -> usize {
         let room = self.window.saturating_sub(state.holds.len() + state.requested);
         let least = if state.requested == 0 { 1 } else { (self.window / 2).max(1) };
-        if state.closing || room < least { 0 } else { room }
+        if state.closing || !state.wanted || room < least { 0 } else { room }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Somebody waits for deliveries while this lives.
+pub(crate) struct Wanting<'a> {
+    held: &'a Held,
+}
+
+impl Drop for Wanting<'_> {
+    fn drop(&mut self) {
+        let mut state = self.held.state();
+        state.wanted = false;
+        let is_owed = state.requested > 0;
+        drop(state);
+        if is_owed {
+            self.held.bell.notify_one();
+        }
     }
 }
 
@@ -207,6 +244,8 @@ mod tests {
     #[test]
     fn no_more_is_asked_for_than_fits() {
         let held = Held::new(4);
+        assert_eq!(held.ask(), None, "nobody waits for anything");
+        let wanting = held.want();
         assert_eq!(held.ask(), Some(4));
         assert_eq!(held.ask(), None);
         let mut holds: Vec<Hold> = (0..4).map(|n| held.take(format!("r.{n}").into())).collect();
@@ -217,8 +256,11 @@ mod tests {
         assert_eq!(held.ask(), None, "a request is open and one more is not worth another");
         holds.pop().unwrap().settle();
         assert_eq!(held.ask(), Some(2));
+        assert!(!held.is_unwanted());
+        drop(wanting);
+        assert!(held.is_unwanted());
         held.missed(None);
-        assert!(!held.is_waiting());
+        assert!(!held.is_waiting() && !held.is_unwanted());
     }
 
     #[test]

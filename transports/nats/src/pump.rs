@@ -32,6 +32,8 @@ const TAKEN_MAX: usize = 256;
 /// Between two attempts to mend what is broken.
 const MEND_MIN: Duration = Duration::from_millis(250);
 const MEND_MAX: Duration = Duration::from_secs(10);
+/// How long a request stays open that nobody waits for. The time between two calls to receive is shorter.
+const UNWANTED_MAX: Duration = Duration::from_millis(20);
 /// Rounds without a word from the broker after which a request counts as lost.
 const SILENT_ROUNDS_MAX: u32 = 2;
 
@@ -70,6 +72,7 @@ pub(crate) struct Pump {
     silent_rounds: u32,
     round_at: Timestamp,
     mend_at: Option<Timestamp>,
+    withdraw_at: Option<Timestamp>,
     mend_after: Duration,
 }
 
@@ -95,6 +98,7 @@ impl Pump {
             silent_rounds: 0,
             round_at,
             mend_at: None,
+            withdraw_at: None,
             mend_after: MEND_MIN,
         }
     }
@@ -117,6 +121,7 @@ impl Pump {
             }
             if !is_closing {
                 self.request().await;
+                self.look_for_demand();
             }
             if armed != self.wake_at() {
                 armed = self.wake_at();
@@ -144,7 +149,8 @@ impl Pump {
     }
 
     fn wake_at(&self) -> Timestamp {
-        self.mend_at.map_or(self.round_at, |at| at.min(self.round_at))
+        let others = [self.mend_at, self.withdraw_at].into_iter().flatten();
+        others.fold(self.round_at, Timestamp::min)
     }
 
     fn is_connected(&self) -> bool {
@@ -206,6 +212,24 @@ impl Pump {
         })?;
         self.inbox = Some((subscriber, subject.clone()));
         Ok(subject)
+    }
+
+    /// What comes while nobody waits would only lie here: a process that is busy, or about to end, leaves
+    /// it to others, and what it puts back does not come right back to it.
+    fn look_for_demand(&mut self) {
+        if !self.held.is_unwanted() {
+            self.withdraw_at = None;
+        } else if self.withdraw_at.is_none() {
+            self.withdraw_at = Some(add(self.link.clock.now(), UNWANTED_MAX));
+        }
+    }
+
+    /// Ends what was asked for; what is on its way is still taken in.
+    async fn withdraw(&mut self) {
+        for message in self.close_inbox().await {
+            self.take_one(message);
+        }
+        self.held.missed(None);
     }
 
     /// Takes in what has arrived.
@@ -282,6 +306,12 @@ impl Pump {
         if self.mend_at.is_some_and(|at| at <= now) {
             self.mend().await;
         }
+        if self.withdraw_at.is_some_and(|at| at <= now) {
+            self.withdraw_at = None;
+            if self.held.is_unwanted() {
+                self.withdraw().await;
+            }
+        }
         if self.round_at <= now {
             self.extend().await;
             self.round_at = add(self.link.clock.now(), self.topology.wanted.ack_wait / 3);
@@ -338,19 +368,26 @@ impl Pump {
 
     /// Tells the broker to send no more, and gives back what was on its way.
     async fn stop_receiving(&mut self) {
-        let Some((mut subscriber, _)) = self.inbox.take() else { return };
-        if !self.is_connected() || subscriber.drain().await.is_err() {
-            return;
-        }
-        let until = add(self.link.clock.now(), self.link.patience);
-        // Bounded by what was asked for.
-        while let Some(Some(mut message)) =
-            within(&*self.link.clock, until, subscriber.next()).await
-        {
+        for mut message in self.close_inbox().await {
             if let Some(reply) = message.reply.take().filter(|_| message.status.is_none()) {
                 drop(self.held.take(reply));
             }
         }
+    }
+
+    /// Closes the inbox and answers what was on its way; no more than was asked for.
+    async fn close_inbox(&mut self) -> Vec<Message> {
+        let mut rest = Vec::new();
+        let Some((mut subscriber, _)) = self.inbox.take() else { return rest };
+        if !self.is_connected() || subscriber.drain().await.is_err() {
+            return rest;
+        }
+        let until = add(self.link.clock.now(), self.link.patience);
+        let clock = Arc::clone(&self.link.clock);
+        while let Some(Some(message)) = within(&*clock, until, subscriber.next()).await {
+            rest.push(message);
+        }
+        rest
     }
 }
 

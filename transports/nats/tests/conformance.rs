@@ -56,7 +56,7 @@ impl Prefix {
         };
         let stream::State { first_sequence, last_sequence, .. } = stream.cached_info().state;
         let mut wires = Vec::new();
-        for sequence in first_sequence..=last_sequence {
+        for sequence in first_sequence.max(1)..=last_sequence {
             let kept = stream.get_raw_message(sequence).await.map_err(unwell)?;
             wires.push(wire(&kept.headers, kept.payload));
         }

@@ -116,7 +116,7 @@ impl Place {
         let Ok(stream) = self.jetstream().await.get_stream(name).await else { return Vec::new() };
         let state = &stream.cached_info().state;
         let mut stored = Vec::new();
-        for sequence in state.first_sequence..=state.last_sequence {
+        for sequence in state.first_sequence.max(1)..=state.last_sequence {
             stored.extend(stream.get_raw_message(sequence).await);
         }
         stored
