@@ -13,6 +13,7 @@ mod address;
 mod consumer;
 mod fault;
 mod held;
+mod inbox;
 mod link;
 mod names;
 mod options;

@@ -7,26 +7,21 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use async_nats::{Message, StatusCode, Subject, Subscriber};
+use async_nats::{Message, StatusCode};
 use bytes::Bytes;
-use futures_util::{FutureExt as _, StreamExt as _};
 use punctual::clock::{add, within};
 use punctual::jiff::Timestamp;
-use punctual::{Error, ErrorKind, Result};
-use serde_json::json;
+use punctual::{Error, ErrorKind};
 use tokio::sync::{mpsc, watch};
 
 use crate::fault;
 use crate::held::{Held, Hold};
+use crate::inbox::Inbox;
 use crate::link::Link;
 use crate::topology::{GroupConsumer, Topology};
 
 /// It is still being worked on.
 const IN_PROGRESS: Bytes = Bytes::from_static(b"+WPI");
-/// How long the broker keeps a request open.
-const REQUEST_LENGTH: Duration = Duration::from_secs(30);
-/// The longest the broker may be silent about an open request: half of its length, says the broker.
-const HEARTBEAT_MAX: Duration = Duration::from_secs(15);
 /// Deliveries taken in before anything else is looked at.
 const TAKEN_MAX: usize = 256;
 /// Between two attempts to mend what is broken.
@@ -68,7 +63,7 @@ pub(crate) struct Pump {
     consumer: GroupConsumer,
     held: Arc<Held>,
     outlet: Outlet,
-    inbox: Option<(Subscriber, Subject)>,
+    inbox: Inbox,
     silent_rounds: u32,
     round_at: Timestamp,
     mend_at: Option<Timestamp>,
@@ -86,6 +81,7 @@ impl Pump {
     ) -> Self {
         let link = Arc::clone(&topology.link);
         let round_at = add(link.clock.now(), topology.wanted.ack_wait / 3);
+        let inbox = Inbox::new(Arc::clone(&link), topology.wanted.ack_wait / 6);
         Self {
             topology: Arc::clone(topology),
             link,
@@ -94,7 +90,7 @@ impl Pump {
             consumer,
             held,
             outlet,
-            inbox: None,
+            inbox,
             silent_rounds: 0,
             round_at,
             mend_at: None,
@@ -135,7 +131,7 @@ impl Pump {
                     }
                     self.connection_changed();
                 }
-                message = next(&mut self.inbox) => self.take_in(message),
+                message = self.inbox.next() => self.take_in(message),
                 () = self.held.rung() => {}
                 () = &mut timer => {
                     self.on_time().await;
@@ -172,46 +168,10 @@ impl Pump {
         if self.mend_at.is_some() || !self.is_connected() {
             return;
         }
-        if let Err(error) = self.try_request().await {
+        let Some(count) = self.held.ask() else { return };
+        if let Err(error) = self.inbox.request(&self.consumer, count).await {
             self.fail(&error);
         }
-    }
-
-    async fn try_request(&mut self) -> Result<()> {
-        let Some(count) = self.held.ask() else { return Ok(()) };
-        let inbox = match &self.inbox {
-            Some((_, subject)) => subject.clone(),
-            None => self.open_inbox().await?,
-        };
-        let heartbeat = (self.topology.wanted.ack_wait / 6).min(HEARTBEAT_MAX);
-        let request = json!({
-            "batch": count,
-            "expires": REQUEST_LENGTH.as_nanos(),
-            "idle_heartbeat": heartbeat.as_nanos(),
-        });
-        let GroupConsumer { stream, name } = &self.consumer;
-        let subject = format!("{}.CONSUMER.MSG.NEXT.{stream}.{name}", self.link.api);
-        let sent = self.link.client.publish_with_reply(subject, inbox, request.to_string().into());
-        self.link.while_connected(sent).await?.map_err(|error| {
-            Error::unavailable(format!(
-                "NATS at {} did not take a request: {error}",
-                self.link.place
-            ))
-        })
-    }
-
-    async fn open_inbox(&mut self) -> Result<Subject> {
-        let subject = Subject::from(self.link.client.new_inbox());
-        let subscribed =
-            self.link.while_connected(self.link.client.subscribe(subject.clone())).await?;
-        let subscriber = subscribed.map_err(|error| {
-            Error::unavailable(format!(
-                "NATS at {} cannot be listened to: {error}",
-                self.link.place
-            ))
-        })?;
-        self.inbox = Some((subscriber, subject.clone()));
-        Ok(subject)
     }
 
     /// What comes while nobody waits would only lie here: a process that is busy, or about to end, leaves
@@ -226,7 +186,7 @@ impl Pump {
 
     /// Ends what was asked for; what is on its way is still taken in.
     async fn withdraw(&mut self) {
-        for message in self.close_inbox().await {
+        for message in self.inbox.close().await {
             self.take_one(message);
         }
         self.held.missed(None);
@@ -235,21 +195,13 @@ impl Pump {
     /// Takes in what has arrived.
     fn take_in(&mut self, first: Option<Message>) {
         self.silent_rounds = 0;
-        let mut arrived = first;
+        let Some(first) = first else {
+            self.inbox.forget();
+            return self.held.missed(None);
+        };
+        self.take_one(first);
         for _ in 0..TAKEN_MAX {
-            let Some(message) = arrived else {
-                self.inbox = None;
-                self.held.missed(None);
-                return;
-            };
-            self.take_one(message);
-            let Some((subscriber, _)) = &mut self.inbox else { return };
-            match subscriber.next().now_or_never() {
-                Some(next) => arrived = next,
-                None => return,
-            }
-        }
-        if let Some(message) = arrived {
+            let Some(message) = self.inbox.ready() else { return };
             self.take_one(message);
         }
     }
@@ -287,11 +239,10 @@ impl Pump {
         self.held.missed(None);
         // What has arrived already counts; on the new connection there is another inbox, because the
         // broker may remember requests of the old one.
-        if let Some((mut subscriber, _)) = self.inbox.take() {
-            while let Some(Some(message)) = subscriber.next().now_or_never() {
-                self.take_one(message);
-            }
+        while let Some(message) = self.inbox.ready() {
+            self.take_one(message);
         }
+        self.inbox.forget();
         self.mend_after = MEND_MIN;
         if self.is_connected() {
             self.mend_at = Some(self.link.clock.now());
@@ -347,7 +298,7 @@ impl Pump {
         drop(round);
         self.silent_rounds += 1;
         if self.silent_rounds > SILENT_ROUNDS_MAX && self.held.is_waiting() {
-            self.inbox = None;
+            self.inbox.forget();
             self.fail(&fault::silent(&self.link.place));
         }
     }
@@ -368,33 +319,10 @@ impl Pump {
 
     /// Tells the broker to send no more, and gives back what was on its way.
     async fn stop_receiving(&mut self) {
-        for mut message in self.close_inbox().await {
+        for mut message in self.inbox.close().await {
             if let Some(reply) = message.reply.take().filter(|_| message.status.is_none()) {
                 drop(self.held.take(reply));
             }
         }
-    }
-
-    /// Closes the inbox and answers what was on its way; no more than was asked for.
-    async fn close_inbox(&mut self) -> Vec<Message> {
-        let mut rest = Vec::new();
-        let Some((mut subscriber, _)) = self.inbox.take() else { return rest };
-        if !self.is_connected() || subscriber.drain().await.is_err() {
-            return rest;
-        }
-        let until = add(self.link.clock.now(), self.link.patience);
-        let clock = Arc::clone(&self.link.clock);
-        while let Some(Some(message)) = within(&*clock, until, subscriber.next()).await {
-            rest.push(message);
-        }
-        rest
-    }
-}
-
-/// The next message; never while there is no inbox.
-async fn next(inbox: &mut Option<(Subscriber, Subject)>) -> Option<Message> {
-    match inbox {
-        Some((subscriber, _)) => subscriber.next().await,
-        None => std::future::pending().await,
     }
 }
