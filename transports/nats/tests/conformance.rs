@@ -4,6 +4,7 @@
 #[path = "it/relay.rs"]
 mod relay;
 
+use std::path::Path;
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -34,7 +35,7 @@ impl Prefix {
         let name = format!("suite-{}-{number}", std::process::id());
         let (mut address, mut server) = (given, None);
         if Nats.is_installed() {
-            let records = std::env::temp_dir().join(format!("punctual-{name}"));
+            let records = Path::new(env!("CARGO_TARGET_TMPDIR")).join("servers");
             let started = Running::start(&Nats, Durability::Relaxed, &records).map_err(unwell)?;
             address = started.address();
             server = Some(Mutex::new(started));

@@ -1,5 +1,6 @@
 //! A broker that is killed and started again, on a server of the test's own.
 
+use std::path::Path;
 use std::time::Duration;
 
 use punctual::clock::between;
@@ -15,7 +16,7 @@ cases![a_delayed_requeue_survives_a_restart];
 // spec: D-21
 async fn a_delayed_requeue_survives_a_restart() {
     let mut place = Place::new();
-    let records = std::env::temp_dir().join(format!("punctual-{}", place.prefix));
+    let records = Path::new(env!("CARGO_TARGET_TMPDIR")).join("servers");
     let mut server = Running::start(&Nats, Durability::Relaxed, &records).unwrap();
     place.url = server.address();
     let transport = place.transport().await;
