@@ -5,6 +5,7 @@
 //! for it (`detached`, until `down`). Every scratch folder is on record, so that nothing is forgotten.
 
 pub mod detached;
+mod nats;
 mod place;
 mod postgres;
 mod presence;
@@ -14,6 +15,7 @@ mod redis;
 mod running;
 mod server;
 
+pub use nats::Nats;
 pub use place::{Durability, Place};
 pub use postgres::Postgres;
 pub use presence::{LEFT_OUT, Presence};
