@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::own::{
     ATTEMPT, CORRELATION, CREATED, DEAD_AT, DEAD_ATTEMPTS, DEAD_ERROR, DEAD_REASON, DEAD_TOPIC,
-    DUE, ID, MORE,
+    DUE, ID, MORE, SNOOZES,
 };
 use super::*;
 use crate::model::{DeadReason, ExecutionId, Terms, Ties};
@@ -115,6 +115,15 @@ fn the_count_and_the_only_group_travel_along() {
         assert!(received.is_for("office") && !received.is_for("archive"));
     }
     assert!(arrive(&Wire::of(&outgoing(message())).unwrap()).is_for("archive"));
+}
+
+#[test]
+fn the_number_of_snoozes_travels_along() {
+    let mut sent = message();
+    sent.headers.note(SNOOZES, "3".to_owned());
+    let wire = Wire::of(&outgoing(sent.clone())).unwrap();
+    assert_eq!(arrive(&wire).message.headers, sent.headers);
+    assert!(foreign("x", &[(SNOOZES, "many")]).poison.is_some());
 }
 
 #[test]
