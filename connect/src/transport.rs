@@ -49,8 +49,12 @@ const KINDS: &[Kind] = &[
     Kind { schemes: &["memory"], form: "memory:", feature: "", open: Some(stored) },
     kind!("sqlite", ["sqlite"], "sqlite:path/to/file.db", stored),
     kind!("postgres", ["postgres", "postgresql"], "postgres://user@host/database", stored),
-    // The brokers, each by its crate, such as:
-    // kind!("redis", ["redis", "rediss"], "redis://host:6379", |address| carried(RedisTransport::open(address))),
+    kind!("redis", ["redis", "rediss"], "redis://host:6379", |address| carried(
+        punctual_redis::RedisTransport::builder(address).connect()
+    )),
+    kind!("nats", ["nats", "tls"], "nats://host:4222", |address| carried(
+        punctual_nats::NatsTransport::builder(address).connect()
+    )),
 ];
 
 /// Opens the transport at an address: a broker, or a storage that carries messages.
@@ -89,6 +93,16 @@ pub fn transport_forms() -> String {
         Some((last, others)) => format!("{} or {last}", others.join(", ")),
         None => String::from("none: this program was built without any"),
     }
+}
+
+/// A broker.
+#[cfg(any(feature = "redis", feature = "nats"))]
+fn carried<'a, T: Transport>(
+    connecting: impl Future<Output = Result<T>> + Send + 'a,
+) -> Opening<'a> {
+    Box::pin(async move {
+        Ok(OpenedTransport { transport: Arc::new(connecting.await?), storage: None })
+    })
 }
 
 /// A storage that carries messages.
