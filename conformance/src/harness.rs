@@ -12,6 +12,8 @@ const REQUIRE: &str = "PUNCTUAL_REQUIRE";
 /// A behaviour by its name, ready to be run.
 pub(crate) struct Trying {
     pub(crate) name: String,
+    /// Why it cannot be tried here, when it cannot: it is ignored then.
+    pub(crate) lacks: Option<String>,
     pub(crate) run: Box<dyn FnOnce() -> Result<(), String> + Send>,
 }
 
@@ -52,13 +54,22 @@ pub(crate) fn run(name: &str, presence: &Presence, cases: Vec<Trying>) -> ExitCo
             say(&format!("{name}: every case is ignored: {reason}"));
         }
     }
+    let lacking = cases.iter().filter_map(|case| Some((&case.name, case.lacks.as_ref()?)));
+    if *presence == Presence::Here && (!arguments.list || arguments.ignored) {
+        for (case, reason) in lacking {
+            say(&format!("{name}: {case} is ignored: {reason}"));
+        }
+    }
     let trials = cases.into_iter().map(|case| trial(case, presence.clone())).collect();
     libtest_mimic::run(&arguments, trials).exit_code()
 }
 
 fn trial(case: Trying, presence: Presence) -> Trial {
-    let is_ignored = matches!(presence, Presence::Missing(_));
-    let run = move || outcome(presence, case.run).map_err(Failed::from);
+    let is_ignored = matches!(presence, Presence::Missing(_)) || case.lacks.is_some();
+    let run = move || match case.lacks {
+        Some(reason) => Err(Failed::from(reason)),
+        None => outcome(presence, case.run).map_err(Failed::from),
+    };
     Trial::test(case.name, run).with_ignored_flag(is_ignored)
 }
 
@@ -101,7 +112,7 @@ mod tests {
         for presence in [judge(Some("no address"), ""), judge(Some("no address"), "postgres")] {
             let is_required = matches!(presence, Presence::Required(_));
             assert!(outcome(presence.clone(), || Ok(())).is_err());
-            let case = Trying { name: "a".to_owned(), run: Box::new(|| Ok(())) };
+            let case = Trying { name: "a".to_owned(), lacks: None, run: Box::new(|| Ok(())) };
             assert_eq!(trial(case, presence).has_ignored_flag(), !is_required);
         }
     }

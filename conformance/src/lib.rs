@@ -93,3 +93,4 @@
 
 mod harness;
 pub mod storage;
+pub mod transport;

@@ -73,7 +73,8 @@ pub fn run(name: &str, backend: Backend) -> ExitCode {
     let backend = Arc::new(backend);
     let cases = cases().map(|case| {
         let backend = Arc::clone(&backend);
-        Trying { name: case.name(), run: Box::new(move || try_case(&case, &backend)) }
+        let run = Box::new(move || try_case(&case, &backend));
+        Trying { name: case.name(), lacks: None, run }
     });
     harness::run(name, &Presence::of(name, missing), cases.collect())
 }

@@ -1,0 +1,172 @@
+//! Faults: handlers that panic or never return, delays that nobody can keep, connections that break and
+//! brokers that go away. Nothing that was accepted is lost, and the loop stays alive.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use punctual::transport::Delay;
+use punctual::{ErrorKind, Retry};
+
+use super::fixture::{Act, POST, QUIET, eventually, pass, rest};
+use super::{Fixture, Worker};
+
+behaviours! {
+    a_handler_that_panics_fails_and_others_flow,
+    a_handler_that_never_returns_does_not_stop_the_others,
+    a_delay_that_nobody_can_keep_is_a_configuration_error,
+    a_requeue_that_nobody_can_keep_loses_nothing,
+    broken_connections_lose_nothing needs Cut,
+    a_restart_of_the_broker_loses_nothing needs Restart,
+    what_the_broker_accepted_survives_its_restart needs Restart,
+}
+
+pub async fn a_handler_that_panics_fails_and_others_flow(f: Fixture) {
+    let worker = f
+        .worker("office")
+        .retry(Retry::intervals([Duration::ZERO]))
+        .start(|seen| match (seen.text.as_str(), seen.attempt) {
+            ("bad", 1) => Act::Panic,
+            _ => Act::Done,
+        })
+        .await;
+    worker.send("bad").await;
+    worker.send("good").await;
+    worker.called("good", 1).await;
+    let calls = worker.called("bad", 2).await;
+    assert_eq!(calls.iter().map(|call| call.attempt).collect::<Vec<_>>(), [1, 2]);
+    worker.stop().await;
+}
+
+pub async fn a_handler_that_never_returns_does_not_stop_the_others(f: Fixture) {
+    let worker = f
+        .worker("office")
+        .concurrency(2)
+        .drain(Duration::from_millis(100))
+        .start(|seen| if seen.text == "stuck" { Act::Hang } else { Act::Done })
+        .await;
+    worker.send("stuck").await;
+    worker.called("stuck", 1).await;
+    for number in 0..20 {
+        worker.send(&number.to_string()).await;
+    }
+    worker.until("the others", |seen| seen.len() >= 21).await;
+    pass(QUIET).await;
+    assert_eq!(worker.seen_of("stuck").len(), 1, "it is still in hand");
+    worker.stop().await;
+}
+
+// spec: D-11, D-12
+pub async fn a_delay_that_nobody_can_keep_is_a_configuration_error(f: Fixture) {
+    if f.capabilities.publish_delay == Delay::Any {
+        return f.refused("it declares that it can delay for as long as one likes");
+    }
+    let worker = f.worker("office").without_storage().start(|_| Act::Done).await;
+    let far = Duration::from_hours(365 * 24);
+    let publish = worker.punctual.publisher().publish("mail", "far").after(far).via(POST);
+    let error = publish.await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Invalid, "{error}");
+    assert!(error.to_string().contains("storage"), "it says the way out: {error}");
+    assert!(error.facts().iter().any(|(name, _)| *name == "message"), "{error}");
+    worker.send("hello").await;
+    worker.called("hello", 1).await;
+    assert!(worker.seen_of("far").is_empty());
+    worker.stop().await;
+}
+
+pub async fn a_requeue_that_nobody_can_keep_loses_nothing(f: Fixture) {
+    if f.capabilities.requeue_delay == Delay::Any {
+        return f.refused("it declares that it can delay for as long as one likes");
+    }
+    let far = Duration::from_hours(365 * 24);
+    let calls = std::sync::atomic::AtomicU32::new(0);
+    let worker = f
+        .worker("office")
+        .without_storage()
+        .retry(Retry::intervals([Duration::ZERO]).unlimited())
+        .start(move |seen| {
+            let first = || calls.fetch_add(1, std::sync::atomic::Ordering::Relaxed) == 0;
+            if seen.text == "far" && first() { Act::RetryAfter(far) } else { Act::Done }
+        })
+        .await;
+    worker.send("far").await;
+    worker.called("far", 1).await;
+    worker.send("hello").await;
+    worker.called("hello", 1).await;
+    assert!(worker.punctual.events().count("service.failed") > 0, "somebody is told");
+    worker.called("far", 2).await;
+    worker.stop().await;
+}
+
+pub async fn broken_connections_lose_nothing(f: Fixture) {
+    let worker = f.worker("office").concurrency(8).start(|_| Act::Done).await;
+    let mut accepted = BTreeSet::new();
+    for round in 0..3 {
+        accepted.extend(send_many(&worker, round).await);
+        f.cut().await;
+    }
+    accepted.extend(send_many(&worker, 3).await);
+    handled(&worker, &accepted).await;
+    worker.stop().await;
+}
+
+pub async fn a_restart_of_the_broker_loses_nothing(f: Fixture) {
+    let worker = f.worker("office").concurrency(8).start(|_| Act::Done).await;
+    let before = send_many(&worker, 0).await;
+    f.restart().await;
+    let mut accepted = send_many(&worker, 1).await;
+    if f.capabilities.durable {
+        accepted.extend(before);
+    }
+    handled(&worker, &accepted).await;
+    worker.stop().await;
+}
+
+pub async fn what_the_broker_accepted_survives_its_restart(f: Fixture) {
+    if !f.capabilities.durable {
+        return f.refused("it declares that a restart of the broker forgets messages");
+    }
+    // The group must be known before anything is sent to it.
+    f.subscribe("office").await.close().await.unwrap();
+    let sent: BTreeSet<_> = f.publish(f.messages(30)).await.into_iter().collect();
+    f.restart().await;
+    let node = f.another_node().await;
+    let worker = node.worker("office").start(|_| Act::Done).await;
+    let found = || worker.seen().iter().map(|seen| seen.id).collect::<BTreeSet<_>>();
+    eventually("every message after the restart", || async {
+        found().is_superset(&sent).then_some(())
+    })
+    .await;
+    worker.stop().await;
+}
+
+/// Sends many, each until it is accepted; answers their texts.
+async fn send_many(worker: &Worker, round: usize) -> BTreeSet<String> {
+    let mut accepted = BTreeSet::new();
+    for number in 0..50 {
+        let text = format!("{round}/{number}");
+        eventually("a broker that accepts", || async {
+            let sent = worker.punctual.publisher().publish("mail", &text).via(POST).await;
+            match sent {
+                Ok(_) => Some(()),
+                Err(error) => {
+                    assert!(error.is_temporary(), "{error}");
+                    rest().await;
+                    None
+                }
+            }
+        })
+        .await;
+        accepted.insert(text);
+    }
+    accepted
+}
+
+/// Waits until each of these was handled.
+async fn handled(worker: &Worker, accepted: &BTreeSet<String>) {
+    worker
+        .until("everything that was accepted", |seen| {
+            let texts: BTreeSet<&str> = seen.iter().map(|seen| seen.text.as_str()).collect();
+            accepted.iter().all(|text| texts.contains(text.as_str()))
+        })
+        .await;
+}

@@ -1,0 +1,65 @@
+//! The suite of all transports, each case in a schema of its own.
+
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use punctual::{Error, Result, Transport};
+use punctual_conformance::transport::{self, Backend, Need, Place, Stores};
+use punctual_postgres::PostgresStorage;
+
+static NEXT: AtomicU64 = AtomicU64::new(0);
+
+struct Schema {
+    address: String,
+    name: String,
+}
+
+impl Schema {
+    async fn storage(&self) -> Result<Arc<PostgresStorage>> {
+        let builder = PostgresStorage::builder(&self.address).schema(&self.name).pool_size(4);
+        Ok(Arc::new(builder.connect().await?))
+    }
+
+    /// Does one thing on a connection of its own, with the rights of the test.
+    async fn administer(&self, statement: &str) -> std::result::Result<(), tokio_postgres::Error> {
+        let (client, connection) =
+            tokio_postgres::connect(&self.address, tokio_postgres::NoTls).await?;
+        let driving = tokio::spawn(connection);
+        client.batch_execute(statement).await?;
+        drop(client);
+        driving.await.map_or(Ok(()), |ended| ended)
+    }
+}
+
+#[async_trait::async_trait]
+impl Place for Schema {
+    async fn open(&self) -> Result<Arc<dyn Transport>> {
+        Ok(transport::over(self.storage().await?))
+    }
+
+    async fn stores(&self) -> Result<Option<Stores>> {
+        let storage = self.storage().await?;
+        Ok(Some((storage.clone(), storage)))
+    }
+
+    async fn remove(&self) -> Result<()> {
+        let name = &self.name;
+        self.administer(&format!("DROP SCHEMA IF EXISTS \"{name}\" CASCADE"))
+            .await
+            .map_err(|error| Error::internal(error.to_string()))
+    }
+}
+
+fn main() -> ExitCode {
+    let backend = Backend::at("PUNCTUAL_POSTGRES_URL", |address| async move {
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let name = format!("transport_{}_{number}", std::process::id());
+        Ok(Schema { address, name })
+    });
+    let backend = backend
+        .cannot(Need::Put, "nobody but Punctual writes into a storage's lines")
+        .cannot(Need::Restart, "other cases use the same server; chaos/ restarts one of its own")
+        .cannot(Need::Cut, "other cases use the same server; chaos/ breaks connections of its own");
+    transport::run("postgres", backend)
+}
