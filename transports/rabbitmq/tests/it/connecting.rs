@@ -77,8 +77,8 @@ async fn what_listens_and_says_nothing_is_given_up() {
 }
 
 async fn a_lost_connection_comes_back_by_itself_and_loses_nothing() {
-    let (place, proxy) = (Place::new(), Proxy::start().await);
-    let through = RabbitmqTransport::builder(&proxy.url()).prefix(&place.prefix);
+    let (place, proxy) = (Place::new(), Proxy::start(&url().unwrap()).await.unwrap());
+    let through = RabbitmqTransport::builder(proxy.address()).prefix(&place.prefix);
     let transport = through.connect().await.unwrap();
     let straight = place.open().await;
     let mut consumer = place.subscribe(&straight, "g").await;
@@ -95,8 +95,8 @@ async fn a_lost_connection_comes_back_by_itself_and_loses_nothing() {
 }
 
 async fn a_consumer_says_once_that_it_was_cut_off_and_goes_on() {
-    let (place, proxy) = (Place::new(), Proxy::start().await);
-    let through = RabbitmqTransport::builder(&proxy.url()).prefix(&place.prefix);
+    let (place, proxy) = (Place::new(), Proxy::start(&url().unwrap()).await.unwrap());
+    let through = RabbitmqTransport::builder(proxy.address()).prefix(&place.prefix);
     let transport = through.connect().await.unwrap();
     let straight = place.open().await;
     let mut consumer = place.subscribe(&transport, "g").await;
@@ -126,8 +126,8 @@ async fn a_consumer_says_once_that_it_was_cut_off_and_goes_on() {
 }
 
 async fn a_receipt_of_a_lost_connection_says_so() {
-    let (place, proxy) = (Place::new(), Proxy::start().await);
-    let through = RabbitmqTransport::builder(&proxy.url()).prefix(&place.prefix);
+    let (place, proxy) = (Place::new(), Proxy::start(&url().unwrap()).await.unwrap());
+    let through = RabbitmqTransport::builder(proxy.address()).prefix(&place.prefix);
     let transport = through.connect().await.unwrap();
     let mut consumer = place.subscribe(&transport, "g").await;
     place.publish(&transport, &["a"]).await.unwrap();

@@ -5,19 +5,19 @@ use std::sync::Arc;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 
-use crate::place::url;
-
+/// Carries connections to the broker at an address while it is open.
 pub(crate) struct Proxy {
-    port: u16,
+    address: String,
     open: Arc<watch::Sender<bool>>,
 }
 
 impl Proxy {
-    pub(crate) async fn start() -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let port = listener.local_addr().unwrap().port();
+    /// Opens a door to the broker at this address.
+    pub(crate) async fn start(address: &str) -> std::io::Result<Self> {
+        let listener = TcpListener::bind("127.0.0.1:0").await?;
+        let target = authority(address).to_owned();
+        let through = address.replace(&target, &listener.local_addr()?.to_string());
         let open = Arc::new(watch::Sender::new(true));
-        let target = target();
         let door = open.clone();
         tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
@@ -26,26 +26,29 @@ impl Proxy {
                 }
             }
         });
-        Self { port, open }
+        Ok(Self { address: through, open })
     }
 
-    pub(crate) fn url(&self) -> String {
-        url().unwrap().replace(&target(), &format!("127.0.0.1:{}", self.port))
+    /// The address of the broker through this door.
+    pub(crate) fn address(&self) -> &str {
+        &self.address
     }
 
+    /// Cuts every connection and takes no new one.
     pub(crate) fn shut(&self) {
         self.open.send_replace(false);
     }
 
+    /// Takes connections again.
     pub(crate) fn open(&self) {
         self.open.send_replace(true);
     }
 }
 
-fn target() -> String {
-    let url = url().unwrap();
-    let host = url.split('@').nth(1).unwrap().split('/').next().unwrap();
-    host.to_owned()
+/// Host and port.
+fn authority(address: &str) -> &str {
+    let rest = address.split_once('@').map_or(address, |(_, rest)| rest);
+    rest.split('/').next().unwrap_or_default()
 }
 
 async fn carry(mut client: TcpStream, target: String, mut door: watch::Receiver<bool>) {
