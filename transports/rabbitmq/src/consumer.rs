@@ -6,11 +6,11 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use futures_util::{FutureExt, StreamExt};
 use lapin::Channel;
-use lapin::options::{BasicConsumeOptions, BasicQosOptions};
+use lapin::options::{BasicCancelOptions, BasicConsumeOptions, BasicQosOptions};
 use lapin::types::FieldTable;
 use punctual::clock::within;
 use punctual::jiff::Timestamp;
-use punctual::model::Topic;
+use punctual::model::{Message, Topic};
 use punctual::transport::{Consumer, Delivery, Receipt, Subscription};
 use punctual::{Error, Result};
 
@@ -68,15 +68,35 @@ impl RabbitmqConsumer {
         Ok(Flow { channel, stream })
     }
 
-    fn delivery(&self, mut delivered: lapin::message::Delivery, session: &str) -> Delivery {
+    fn accept(&self, mut delivered: lapin::message::Delivery, session: &str) -> Accepted {
         let now = self.origin.shared.settings.clock.now();
         let read = read(&self.origin.topic, session, &mut delivered, now);
         let attempt = read.received.attempt.saturating_add(read.redeliveries).saturating_add(1);
         let message = Arc::new(read.received.message);
-        let receipt =
-            RabbitmqReceipt::new(self.origin.clone(), delivered.acker, message.clone(), attempt);
-        let receipt = Receipt::Broker(Box::new(receipt));
-        Delivery { message, attempt, poison: read.received.poison, receipt }
+        let (origin, acker) = (self.origin.clone(), delivered.acker);
+        let receipt = RabbitmqReceipt::new(origin, acker, message.clone(), attempt);
+        Accepted { message, attempt, poison: read.received.poison, receipt }
+    }
+
+    /// Puts back what came and was never returned. The broker would count it as delivered once more, so
+    /// it is sent again with the count it had; what fails of this goes back with the channel.
+    async fn hand_back(&self, mut flow: Flow) -> Result<()> {
+        let tag = flow.stream.tag();
+        let cancelling = flow.channel.basic_cancel(tag.clone(), BasicCancelOptions::default());
+        self.origin.shared.settings.talk("cancelling", cancelling).await?;
+        let mut receipts = Vec::new();
+        while let Some(Some(Ok(delivered))) = flow.stream.next().now_or_never() {
+            let accepted = self.accept(delivered, tag.as_str());
+            if accepted.poison.is_none() {
+                receipts.push(accepted.receipt);
+            }
+        }
+        let parcels: Result<Vec<_>> = receipts.iter().map(RabbitmqReceipt::unspent).collect();
+        self.origin.shared.send(parcels?).await?;
+        for receipt in &mut receipts {
+            receipt.acknowledge().await?;
+        }
+        Ok(())
     }
 
     fn interrupted(&self, error: Option<lapin::Error>) -> Error {
@@ -121,15 +141,38 @@ impl Consumer for RabbitmqConsumer {
             delivered.push(next);
         }
         let session = flow.stream.tag().to_string();
-        Ok(delivered.into_iter().map(|one| self.delivery(one, &session)).collect())
+        let accepted = delivered.into_iter().map(|one| self.accept(one, &session));
+        Ok(accepted.map(Delivery::from).collect())
     }
 
     async fn close(&mut self, until: Timestamp) -> Result<()> {
         self.closed = true;
-        let Some(Flow { channel, .. }) = self.flow.take() else { return Ok(()) };
-        // The broker takes back what was not settled on the channel. A broker that is gone has done so.
-        let closing = channel.close(200, "closed".into());
-        let _ = within(&*self.origin.shared.settings.clock, until, closing).await;
-        Ok(())
+        let Some(flow) = self.flow.take() else { return Ok(()) };
+        let (channel, clock) = (flow.channel.clone(), &*self.origin.shared.settings.clock);
+        let closing = async {
+            let handed_back = self.hand_back(flow).await;
+            // The broker takes back what is left; one that is gone has done so.
+            let _ = channel.close(200, "closed".into()).await;
+            handed_back
+        };
+        match within(clock, until, closing).await {
+            Some(Err(error)) if !error.is_temporary() => Err(error),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// A delivery before it is everybody's.
+struct Accepted {
+    message: Arc<Message>,
+    attempt: u32,
+    poison: Option<String>,
+    receipt: RabbitmqReceipt,
+}
+
+impl From<Accepted> for Delivery {
+    fn from(accepted: Accepted) -> Self {
+        let Accepted { message, attempt, poison, receipt } = accepted;
+        Self { message, attempt, poison, receipt: Receipt::Broker(Box::new(receipt)) }
     }
 }

@@ -41,7 +41,7 @@ impl RabbitmqReceipt {
         Self { origin, acker, message, attempt, settled: false }
     }
 
-    async fn acknowledge(&mut self) -> Result<()> {
+    pub(crate) async fn acknowledge(&mut self) -> Result<()> {
         self.settled = true;
         let answer = self.acker.ack(BasicAckOptions::default()).await;
         self.judge("acknowledging", answer)
@@ -62,12 +62,17 @@ impl RabbitmqReceipt {
         }
     }
 
+    /// The same message for the same group as if it had never been delivered.
+    pub(crate) fn unspent(&self) -> Result<Parcel> {
+        self.again(ShortString::default(), self.attempt.saturating_sub(1))
+    }
+
     /// The same message for the same group, with the attempts it has behind it.
-    fn again(&self, exchange: ShortString) -> Result<Parcel> {
+    fn again(&self, exchange: ShortString, attempt: u32) -> Result<Parcel> {
         let outgoing = Outgoing {
             message: self.message.clone(),
             delay: Duration::ZERO,
-            attempt: self.attempt,
+            attempt,
             group: Some(self.origin.group.clone()),
         };
         let wire = Wire::of(&outgoing)?;
@@ -101,7 +106,7 @@ impl Acknowledge for RabbitmqReceipt {
             // The broker would not count this one, so it takes its count along.
             ShortString::default()
         };
-        shared.send(vec![self.again(exchange)?]).await?;
+        shared.send(vec![self.again(exchange, self.attempt)?]).await?;
         self.acknowledge().await
     }
 

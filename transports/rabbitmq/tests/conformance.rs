@@ -41,8 +41,8 @@ impl Prefix {
             let connection = Connection::connect(&self.address, properties).await?;
             let channel = connection.create_channel().await?;
             let done = act(channel.clone()).await;
-            connection.close(200, "".into()).await?;
-            drop(channel);
+            // What was looked at goes back into its queue with the channel.
+            let _ = channel.close(200, "".into()).await;
             done
         };
         work.await.map_err(|error| Error::internal(error.to_string()))
@@ -56,8 +56,8 @@ impl Prefix {
                 match channel.basic_get(queue.as_str().into(), BasicGetOptions::default()).await {
                     Ok(Some(letter)) => letters.push(wire(&letter.properties, letter.data.clone())),
                     Ok(None) => break,
-                    // Nothing was ever put there.
-                    Err(error) if error.is_amqp_soft_error() => break,
+                    // Nothing was ever put there, or the queue is just being made.
+                    Err(error) if error.is_amqp_error() => break,
                     Err(error) => return Err(error),
                 }
             }

@@ -10,11 +10,13 @@ mod place;
 mod proxy;
 mod publishing;
 mod receiving;
+mod restarting;
 mod settling;
 
 use std::process::ExitCode;
 
 use libtest_mimic::{Arguments, Failed, Trial};
+use xtask::servers::{Presence, Rabbitmq};
 
 /// A test: its name and what it does.
 type Case = (&'static str, fn() -> place::Ran);
@@ -37,5 +39,22 @@ fn main() -> ExitCode {
         };
         Trial::test(*name, act).with_ignored_flag(missing && !is_required)
     });
+    let trials = trials.chain(restarting::CASES.iter().map(private));
     libtest_mimic::run(&arguments, trials.collect()).exit_code()
+}
+
+/// A case with a broker of its own, which has to be installed here.
+fn private((name, run): &Case) -> Trial {
+    let (run, presence) = (*run, Presence::of(&Rabbitmq));
+    if let Presence::Ignored(why) = presence {
+        eprintln!("rabbitmq: {name} is ignored: {why}");
+    }
+    let act = move || match presence {
+        Presence::Missing(why) => Err(Failed::from(why)),
+        _ => {
+            place::try_case(run);
+            Ok(())
+        }
+    };
+    Trial::test(*name, act).with_ignored_flag(matches!(presence, Presence::Ignored(_)))
 }

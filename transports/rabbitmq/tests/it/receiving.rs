@@ -101,10 +101,14 @@ async fn closing_hands_back_what_is_in_hand() {
     let mut other = place.subscribe(&transport, "g").await;
     let mut texts = Vec::new();
     for _ in 0..3 {
-        texts.push(text(&next(&mut other).await));
+        let delivery = next(&mut other).await;
+        texts.push((text(&delivery), delivery.attempt));
+        receipt(delivery).ack().await.unwrap();
     }
     texts.sort();
-    assert_eq!(texts, ["a", "b", "c"]);
+    // What was never returned was never attempted.
+    assert_eq!(texts, [("a".to_owned(), 2), ("b".to_owned(), 1), ("c".to_owned(), 1)]);
+    assert!(is_quiet(&mut other, Duration::from_millis(200)).await);
     let error = soon(receipt(in_hand).ack()).await.unwrap_err();
     assert!(error.is_temporary(), "{error}");
 }
