@@ -1,3 +1,5 @@
+//! What is written is read back, and what the broker adds is not.
+
 use super::*;
 
 fn wire(headers: &[(&'static str, &str)]) -> Wire {

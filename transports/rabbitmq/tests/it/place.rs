@@ -25,9 +25,9 @@ use punctual_rabbitmq::{RabbitmqBuilder, RabbitmqTransport};
 pub(crate) type Ran = Pin<Box<dyn Future<Output = ()>>>;
 
 /// The most a test may take in real time.
-const LENGTH_MAX: Duration = Duration::from_secs(60);
+const LENGTH_MAX: Duration = Duration::from_secs(100);
 /// How long something that should come may take.
-const SOON: Duration = Duration::from_secs(20);
+const SOON: Duration = Duration::from_secs(30);
 
 /// Lists the tests of a module.
 #[macro_export]
