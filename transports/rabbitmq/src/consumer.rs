@@ -58,7 +58,6 @@ impl RabbitmqConsumer {
         let Origin { shared, names, .. } = &*self.origin;
         let channel = shared.consuming.channel().await?;
         shared.topology.declare_group(&channel, names).await?;
-        shared.wake().await?;
         let (qos, none) = (BasicQosOptions::default(), FieldTable::default());
         let limiting = channel.basic_qos(self.prefetch, qos);
         shared.settings.talk("setting the prefetch", limiting).await?;

@@ -1,5 +1,6 @@
 //! Punctual's transport over RabbitMQ: what it says it can do, publishing, and subscribing. What a group is
 //! on the broker is in `topology`, how a message looks there in `wire`.
+//!
 #![doc = include_str!("../README.md")]
 
 mod builder;
@@ -17,8 +18,6 @@ use std::fmt;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use bytes::Bytes;
-use lapin::BasicProperties;
 use lapin::types::ShortString;
 use punctual::jiff::Timestamp;
 use punctual::model::Topic;
@@ -27,7 +26,7 @@ use punctual::transport::{
     Transport,
 };
 use punctual::wire::Wire;
-use punctual::{Error, ErrorKind, Result};
+use punctual::{Error, Result};
 
 pub use crate::builder::{
     DELAY_MAX_DEFAULT, PATIENCE_DEFAULT, PAYLOAD_MAX_DEFAULT, PREFIX_DEFAULT, RabbitmqBuilder,
@@ -152,22 +151,6 @@ impl Shared {
             self.topology.forget();
         }
         sent
-    }
-
-    /// Sends something to every queue of delays, so that those of a broker that was restarted go on.
-    pub(crate) async fn wake(&self) -> Result<()> {
-        if self.capabilities().requeue_delay == Delay::None {
-            return Ok(());
-        }
-        let name = self.topology.wake(&self.producer.link).await?;
-        let (exchange, routing_key) = (name.clone(), name);
-        let (properties, body) = (BasicProperties::default(), Bytes::new());
-        let parcel = Parcel { exchange, routing_key, properties, body };
-        match self.producer.send(vec![parcel]).await {
-            // There is none.
-            Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
-            sent => sent,
-        }
     }
 
     /// Refuses what can never be sent, before anything is.

@@ -127,31 +127,12 @@ impl Topology {
         if self.knows(&name) {
             return Ok(name);
         }
-        let wake = self.wake(link).await?;
         let channel = link.channel().await?;
         self.declare_queue(&channel, &name, delaying(length_ms)).await?;
-        self.bind(&channel, &name, &wake).await?;
         let options =
             ExchangeDeclareOptions { durable: true, auto_delete: true, ..Default::default() };
         self.declare_fanout(&channel, &name, options).await?;
         self.bind(&channel, &name, &name).await?;
-        self.learn(&name);
-        Ok(name)
-    }
-
-    /// The exchange that reaches every queue of delays, and a queue of the same name that swallows what
-    /// comes from there: after a restart of the broker a quorum queue does nothing, and lets no delay end,
-    /// until somebody sends it something.
-    pub(crate) async fn wake(&self, link: &Link) -> Result<ShortString> {
-        let name = short(&format!("{}~wake", self.settings.prefix), "exchange")?;
-        if self.knows(&name) {
-            return Ok(name);
-        }
-        let channel = link.channel().await?;
-        self.declare_exchange(&channel, &name).await?;
-        let mut nothing = FieldTable::default();
-        nothing.insert("x-max-length".into(), number(0));
-        self.declare_queue(&channel, &name, nothing).await?;
         self.learn(&name);
         Ok(name)
     }

@@ -65,7 +65,8 @@ async fn the_count_survives_every_path() {
     let fourth = next(&mut consumer).await;
     assert_eq!(fourth.attempt, 4);
     receipt(fourth).requeue(Duration::ZERO).await.unwrap();
-    assert_eq!(next(&mut consumer).await.attempt, 5);
+    let fifth = next(&mut consumer).await;
+    assert_eq!(fifth.attempt, 5);
     drop((consumer, transport));
     let transport = place.open().await;
     let mut consumer = place.subscribe(&transport, "g").await;
