@@ -29,6 +29,9 @@ const DELAY_SPARE: Duration = Duration::from_mins(10);
 const KNOWN_MAX: usize = 10_000;
 /// No limit: whether a message is delivered again is decided by the engine, and the broker would drop it.
 const DELIVERIES_MAX: i32 = i32::MAX;
+/// How long a delivery may be in hand where a queue can say so (RabbitMQ 3.12 and newer): how long a handler
+/// may take is decided by the engine.
+const HELD_FOR: Duration = Duration::from_hours(7 * 24);
 
 /// The names a group has on the broker.
 #[derive(Clone, Debug)]
@@ -211,6 +214,7 @@ impl Topology {
 /// A queue that keeps messages until they are settled.
 fn kept(kind: QueueKind) -> FieldTable {
     let mut arguments = FieldTable::default();
+    arguments.insert("x-consumer-timeout".into(), milliseconds(HELD_FOR));
     if kind == QueueKind::Quorum {
         arguments.insert("x-queue-type".into(), word("quorum"));
         arguments.insert("x-delivery-limit".into(), AMQPValue::LongInt(DELIVERIES_MAX));
@@ -221,11 +225,11 @@ fn kept(kind: QueueKind) -> FieldTable {
 /// A queue that keeps messages for a while and hands them on then, each to the queue in its routing key.
 /// It lets go of one only when the other queue has it.
 fn delaying(length_ms: u64) -> FieldTable {
-    let spare = u64::try_from(DELAY_SPARE.as_millis()).unwrap_or(u64::MAX);
+    let length = Duration::from_millis(length_ms);
     let mut arguments = FieldTable::default();
     arguments.insert("x-queue-type".into(), word("quorum"));
-    arguments.insert("x-message-ttl".into(), number(length_ms));
-    arguments.insert("x-expires".into(), number(length_ms.saturating_add(spare)));
+    arguments.insert("x-message-ttl".into(), milliseconds(length));
+    arguments.insert("x-expires".into(), milliseconds(length.saturating_add(DELAY_SPARE)));
     arguments.insert("x-dead-letter-exchange".into(), word(""));
     arguments.insert("x-dead-letter-strategy".into(), word("at-least-once"));
     arguments.insert("x-overflow".into(), word("reject-publish"));
@@ -236,8 +240,8 @@ fn word(text: &str) -> AMQPValue {
     AMQPValue::LongString(text.into())
 }
 
-fn number(value: u64) -> AMQPValue {
-    AMQPValue::LongLongInt(i64::try_from(value).unwrap_or(i64::MAX))
+fn milliseconds(length: Duration) -> AMQPValue {
+    AMQPValue::LongLongInt(i64::try_from(length.as_millis()).unwrap_or(i64::MAX))
 }
 
 #[cfg(test)]
