@@ -2,7 +2,7 @@
 //! a broker every test is ignored; when the broker is required, every test fails.
 
 // Without the standard harness the lints do not see that this is test code.
-#![allow(clippy::unwrap_used, clippy::expect_used)]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stderr)]
 
 mod connecting;
 mod declaring;
@@ -49,12 +49,12 @@ fn private((name, run): &Case) -> Trial {
     if let Presence::Ignored(why) = presence {
         eprintln!("rabbitmq: {name} is ignored: {why}");
     }
-    let act = move || match presence {
-        Presence::Missing(why) => Err(Failed::from(why)),
-        _ => {
-            place::try_case(run);
-            Ok(())
+    let act = move || {
+        if let Presence::Missing(why) = presence {
+            return Err(Failed::from(why));
         }
+        place::try_case(run);
+        Ok(())
     };
     Trial::test(*name, act).with_ignored_flag(matches!(presence, Presence::Ignored(_)))
 }
