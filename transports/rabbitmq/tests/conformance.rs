@@ -24,13 +24,13 @@ static NEXT: AtomicU64 = AtomicU64::new(0);
 /// The most letters that are looked at.
 const LETTERS_MAX: usize = 1_000;
 
-struct Prefix {
+struct Corner {
     address: String,
     prefix: String,
     proxy: Proxy,
 }
 
-impl Prefix {
+impl Corner {
     /// Does something on the broker itself, as a client that knows nothing of Punctual.
     async fn outside<T, Done>(&self, act: impl FnOnce(Channel) -> Done) -> Result<T>
     where
@@ -82,7 +82,7 @@ fn wire(properties: &BasicProperties, body: Vec<u8>) -> Wire {
 }
 
 #[async_trait::async_trait]
-impl Place for Prefix {
+impl Place for Corner {
     async fn open(&self) -> Result<Arc<dyn Transport>> {
         let builder = RabbitmqTransport::builder(self.proxy.address()).prefix(&self.prefix);
         Ok(Arc::new(builder.connect().await?))
@@ -147,7 +147,7 @@ fn main() -> ExitCode {
         let prefix = format!("conformance-{}-{number}.", std::process::id());
         let proxy = Proxy::start(&address).await;
         let proxy = proxy.map_err(|error| Error::internal(error.to_string()))?;
-        Ok(Prefix { address, prefix, proxy })
+        Ok(Corner { address, prefix, proxy })
     });
     let reason = "other cases use the same broker; tests/it restarts one of its own";
     transport::run("rabbitmq", backend.cannot(Need::Restart, reason))

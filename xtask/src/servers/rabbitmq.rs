@@ -33,6 +33,12 @@ shift
     while grep -qa . "/proc/$node/cmdline" 2>/dev/null; do sleep 0.2; done
     kill "$names" 2>/dev/null
 } </dev/null >/dev/null 2>&1 &
+# A node that finds no name server starts one that stays.
+tries=0
+until epmd -port "$port" -names >/dev/null 2>&1 || [ "$tries" -ge 100 ]; do
+    tries=$((tries + 1))
+    sleep 0.1
+done
 exec "$@"
 "#;
 
