@@ -6,7 +6,7 @@ use punctual::ErrorKind;
 use punctual_rabbitmq::RabbitmqTransport;
 
 use crate::cases;
-use crate::place::{Place, next, receipt, soon, text, url};
+use crate::place::{Place, next, receipt, soon, taken, text, url};
 use crate::proxy::Proxy;
 
 cases!(
@@ -90,8 +90,8 @@ async fn a_lost_connection_comes_back_by_itself_and_loses_nothing() {
     }
     proxy.open();
     place.publish(&transport, &["after"]).await.unwrap();
-    assert_eq!(text(&next(&mut consumer).await), "before");
-    assert_eq!(text(&next(&mut consumer).await), "after");
+    assert_eq!(taken(&mut consumer).await, "before");
+    assert_eq!(taken(&mut consumer).await, "after");
 }
 
 async fn a_consumer_says_once_that_it_was_cut_off_and_goes_on() {

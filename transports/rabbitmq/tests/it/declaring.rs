@@ -9,7 +9,7 @@ use punctual::{Clock, ErrorKind, SystemClock, Transport};
 use punctual_rabbitmq::{QueueKind, RabbitmqTransport};
 
 use crate::cases;
-use crate::place::{Place, next, receipt, soon, text, url};
+use crate::place::{Place, next, receipt, soon, taken, text, url};
 
 cases!(
     a_queue_of_another_kind_is_refused_with_what_differs,
@@ -119,8 +119,8 @@ async fn names_that_look_alike_stay_apart() {
     let mut dotted = place.subscribe(&transport, "g.dead").await;
     let mut plain = place.subscribe(&transport, "g").await;
     place.publish(&transport, &["a"]).await.unwrap();
-    assert_eq!(text(&next(&mut dotted).await), "a");
-    assert_eq!(text(&next(&mut plain).await), "a");
+    assert_eq!(taken(&mut dotted).await, "a");
+    assert_eq!(taken(&mut plain).await, "a");
     let stranger = place.stranger().await;
     let passive = QueueDeclareOptions { passive: true, ..Default::default() };
     let name = place.name("orders.g%2Edead");

@@ -186,6 +186,14 @@ pub(crate) async fn next(consumer: &mut Box<dyn Consumer>) -> Delivery {
     received.pop().unwrap()
 }
 
+/// The text of the next delivery, which is acknowledged: one that is dropped would come again.
+pub(crate) async fn taken(consumer: &mut Box<dyn Consumer>) -> String {
+    let delivery = next(consumer).await;
+    let text = text(&delivery);
+    receipt(delivery).ack().await.unwrap();
+    text
+}
+
 pub(crate) fn text(delivery: &Delivery) -> String {
     String::from_utf8(delivery.message.body.bytes.to_vec()).unwrap()
 }

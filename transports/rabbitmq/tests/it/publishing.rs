@@ -7,7 +7,7 @@ use punctual::transport::Outgoing;
 use punctual::{Clock, ErrorKind, SystemClock, Transport};
 
 use crate::cases;
-use crate::place::{Place, is_quiet, next, receipt, soon, text, to_all};
+use crate::place::{Place, is_quiet, next, receipt, soon, taken, text, to_all};
 
 cases!(
     a_batch_arrives_in_order_and_complete,
@@ -83,9 +83,9 @@ async fn what_is_for_one_group_reaches_no_other_and_waits_for_it() {
     // The queue is bound to the topic as well, though its group has never been here.
     place.publish(&transport, &["for all"]).await.unwrap();
     let mut absent = place.subscribe(&transport, "absent").await;
-    assert_eq!(text(&next(&mut absent).await), "for absent");
-    assert_eq!(text(&next(&mut absent).await), "for all");
-    assert_eq!(text(&next(&mut other).await), "for all");
+    assert_eq!(taken(&mut absent).await, "for absent");
+    assert_eq!(taken(&mut absent).await, "for all");
+    assert_eq!(taken(&mut other).await, "for all");
 }
 
 async fn a_topic_without_subscribers_is_refused_by_name() {
@@ -105,7 +105,7 @@ async fn a_topic_without_subscribers_is_refused_by_name() {
         let (bad, good) = tokio::join!(bad, good);
         assert!(bad.unwrap_err().to_string().contains("\"nobody\""));
         good.unwrap();
-        assert_eq!(text(&next(&mut consumer).await), "known");
+        assert_eq!(taken(&mut consumer).await, "known");
     }
 }
 

@@ -9,7 +9,7 @@ use punctual::clock::add;
 use punctual::{Clock, SystemClock, Transport};
 
 use crate::cases;
-use crate::place::{Place, is_quiet, next, receipt, soon, text};
+use crate::place::{Place, is_quiet, next, receipt, soon, taken, text};
 
 cases!(
     no_more_are_in_hand_than_the_prefetch_allows,
@@ -30,7 +30,7 @@ async fn no_more_are_in_hand_than_the_prefetch_allows() {
     let (first, second) = (next(&mut consumer).await, next(&mut consumer).await);
     assert!(is_quiet(&mut consumer, Duration::from_millis(200)).await);
     receipt(first).ack().await.unwrap();
-    assert_eq!(text(&next(&mut consumer).await), "c");
+    assert_eq!(taken(&mut consumer).await, "c");
     drop(second);
 }
 
@@ -120,8 +120,8 @@ async fn a_group_that_was_away_gets_what_it_missed() {
     place.publish(&transport, &["a", "b"]).await.unwrap();
     let again = place.open().await;
     let mut consumer = place.subscribe(&again, "g").await;
-    assert_eq!(text(&next(&mut consumer).await), "a");
-    assert_eq!(text(&next(&mut consumer).await), "b");
+    assert_eq!(taken(&mut consumer).await, "a");
+    assert_eq!(taken(&mut consumer).await, "b");
 }
 
 async fn what_a_stranger_sends_is_a_message() {
