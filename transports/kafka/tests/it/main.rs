@@ -1,0 +1,3 @@
+//! What is special to Kafka, on the cluster inside the client library.
+
+mod cluster;
