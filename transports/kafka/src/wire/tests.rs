@@ -13,7 +13,7 @@ fn topic() -> Topic {
     Topic::new("mail").unwrap()
 }
 
-fn envelope(key: Option<&'static [u8]>, topic: &Topic) -> Envelope<'_> {
+fn envelope<'a>(key: Option<&'static [u8]>, topic: &'a Topic) -> Envelope<'a> {
     let body = Bytes::from_static(b"\"hello\"");
     Envelope { topic, key, body, partition: 3, offset: 41, sent_at: Timestamp::UNIX_EPOCH }
 }

@@ -19,7 +19,7 @@ use rdkafka::producer::{FutureProducer, FutureRecord};
 use rdkafka::{Offset, TopicPartitionList};
 
 const BROKERS: i32 = 2;
-pub const PARTITIONS: i32 = 4;
+pub(crate) const PARTITIONS: i32 = 4;
 /// The most that anything here waits.
 const PATIENCE: Duration = Duration::from_secs(20);
 /// The most letters that are read.
@@ -37,16 +37,16 @@ enum Ask {
 type Asked = (Ask, Sender<Result<()>>);
 
 /// A cluster, and names on it that nobody else has.
-pub struct Cluster {
-    pub address: String,
-    pub prefix: String,
+pub(crate) struct Cluster {
+    pub(crate) address: String,
+    pub(crate) prefix: String,
     /// None when it is somebody else's.
     mock: Option<Sender<Asked>>,
 }
 
 impl Cluster {
     /// A cluster of our own, with nothing on it.
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let (asks, asked) = channel();
         let (tell, told) = channel();
         thread::spawn(move || serve(&tell, &asked));
@@ -55,12 +55,12 @@ impl Cluster {
     }
 
     /// Somebody else's cluster.
-    pub fn at(address: String) -> Self {
+    pub(crate) fn at(address: String) -> Self {
         Self { address, prefix: prefix(), mock: None }
     }
 
     /// A transport on it, with times short enough for tests.
-    pub fn builder(&self) -> KafkaBuilder {
+    pub(crate) fn builder(&self) -> KafkaBuilder {
         KafkaTransport::builder(&self.address)
             .prefix(&self.prefix)
             .timeout(Duration::from_secs(5))
@@ -71,7 +71,7 @@ impl Cluster {
     }
 
     /// Makes a topic, with what its groups need.
-    pub fn make(&self, topic: &str, groups: &[&str]) -> Result<()> {
+    pub(crate) fn make(&self, topic: &str, groups: &[&str]) -> Result<()> {
         self.ask(Ask::Topic(format!("{}{topic}", self.prefix), PARTITIONS))?;
         for group in groups {
             for place in ["dead", "invalid"] {
@@ -81,11 +81,11 @@ impl Cluster {
         Ok(())
     }
 
-    pub fn down(&self) -> Result<()> {
+    pub(crate) fn down(&self) -> Result<()> {
         self.ask(Ask::Down)
     }
 
-    pub fn up(&self) -> Result<()> {
+    pub(crate) fn up(&self) -> Result<()> {
         self.ask(Ask::Up)
     }
 
@@ -97,7 +97,7 @@ impl Cluster {
     }
 
     /// Sends a record as somebody would who knows nothing of Punctual.
-    pub async fn put(&self, topic: &Topic, body: &[u8], headers: &[(&str, &str)]) -> Result<()> {
+    pub(crate) async fn put(&self, topic: &Topic, body: &[u8], headers: &[(&str, &str)]) -> Result<()> {
         let producer: FutureProducer = self.client().create().map_err(failed)?;
         let headers = headers.iter().fold(OwnedHeaders::new(), |headers, (key, value)| {
             headers.insert(Header { key, value: Some(*value) })
@@ -110,7 +110,7 @@ impl Cluster {
     }
 
     /// All that lies in a topic of one partition, oldest first.
-    pub async fn letters(&self, name: String) -> Result<Vec<Wire>> {
+    pub(crate) async fn letters(&self, name: String) -> Result<Vec<Wire>> {
         let config = self.client();
         let name = format!("{}{name}", self.prefix);
         let reading = tokio::task::spawn_blocking(move || read_all(&config, &name));
