@@ -13,7 +13,12 @@ pub(crate) struct At<'a> {
 
 /// A failure of the client.
 pub(crate) fn from_kafka(error: &KafkaError, doing: &'static str, at: At<'_>) -> Error {
-    match (error, error.rdkafka_error_code()) {
+    // The library forgets that this one has a code.
+    let code = match error {
+        KafkaError::AdminOp(code) => Some(*code),
+        other => other.rdkafka_error_code(),
+    };
+    match (error, code) {
         (KafkaError::ClientConfig(_, description, name, _), _) => Error::invalid(format!(
             "Kafka's client does not take the property {name:?}: {description}; correct or leave it out"
         )),

@@ -37,8 +37,7 @@ impl Place for Kafka {
     }
 
     async fn restart(&self) -> Result<()> {
-        self.0.down()?;
-        self.0.up()
+        self.0.restart()
     }
 
     async fn cut(&self) -> Result<()> {

@@ -72,7 +72,12 @@ impl Cluster {
 
     /// Makes a topic, with what its groups need.
     pub(crate) fn make(&self, topic: &str, groups: &[&str]) -> Result<()> {
-        self.ask(Ask::Topic(format!("{}{topic}", self.prefix), PARTITIONS))?;
+        self.make_with(topic, PARTITIONS, groups)
+    }
+
+    /// Makes a topic with so many partitions.
+    pub(crate) fn make_with(&self, topic: &str, partitions: i32, groups: &[&str]) -> Result<()> {
+        self.ask(Ask::Topic(format!("{}{topic}", self.prefix), partitions))?;
         for group in groups {
             for place in ["dead", "invalid"] {
                 self.ask(Ask::Topic(format!("{}{topic}.{group}.{place}", self.prefix), 1))?;
@@ -83,6 +88,17 @@ impl Cluster {
 
     pub(crate) fn down(&self) -> Result<()> {
         self.ask(Ask::Down)
+    }
+
+    /// Takes it down and up again; every connection to it breaks.
+    pub(crate) fn restart(&self) -> Result<()> {
+        self.down()?;
+        let broker = self.address.split(',').next().unwrap_or_default();
+        let begun = std::time::Instant::now();
+        while std::net::TcpStream::connect(broker).is_ok() {
+            assert!(begun.elapsed() < PATIENCE, "the brokers do not go down");
+        }
+        self.up()
     }
 
     pub(crate) fn up(&self) -> Result<()> {
@@ -117,6 +133,33 @@ impl Cluster {
         reading.await.map_err(|error| Error::internal(error.to_string()))?
     }
 
+    /// Sends a record of any bytes to the topic `mail`.
+    pub(crate) async fn put_raw(&self, body: Option<&[u8]>, headers: &[(&str, &[u8])]) {
+        let producer: FutureProducer = self.client().create().unwrap();
+        let headers = headers.iter().fold(OwnedHeaders::new(), |headers, (key, value)| {
+            headers.insert(Header { key, value: Some(*value) })
+        });
+        let name = format!("{}mail", self.prefix);
+        let mut record: FutureRecord<'_, str, [u8]> = FutureRecord::to(&name).headers(headers);
+        record.payload = body;
+        producer.send(record, PATIENCE).await.unwrap();
+    }
+
+    /// Up to where a group has settled a partition, as the brokers know it.
+    pub(crate) async fn committed(&self, group: &str, topic: &str, partition: i32) -> Option<i64> {
+        let mut config = self.client();
+        config.set("group.id", format!("{}{group}", self.prefix));
+        let topic = format!("{}{topic}", self.prefix);
+        let asking = tokio::task::spawn_blocking(move || {
+            let consumer: BaseConsumer = config.create().unwrap();
+            let mut wanted = TopicPartitionList::new();
+            wanted.add_partition(&topic, partition);
+            let found = consumer.committed_offsets(wanted, PATIENCE).unwrap();
+            found.find_partition(&topic, partition).and_then(|found| found.offset().to_raw())
+        });
+        asking.await.unwrap().filter(|offset| *offset >= 0)
+    }
+
     fn client(&self) -> ClientConfig {
         let mut config = ClientConfig::new();
         config.set("bootstrap.servers", &self.address);
@@ -143,6 +186,9 @@ fn serve(tell: &Sender<String>, asked: &Receiver<Asked>) {
 }
 
 fn read_all(config: &ClientConfig, name: &str) -> Result<Vec<Wire>> {
+    // The client assigns nothing without a group; nothing is committed for this one.
+    let mut config = config.clone();
+    config.set("group.id", "reader-of-letters").set("enable.auto.commit", "false");
     let consumer: BaseConsumer = config.create().map_err(failed)?;
     let (first, end) = consumer.fetch_watermarks(name, 0, PATIENCE).map_err(failed)?;
     let mut from = TopicPartitionList::new();
