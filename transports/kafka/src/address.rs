@@ -75,7 +75,8 @@ fn server(text: &str) -> Result<String> {
     };
     let bracketed = host.starts_with('[') && host.ends_with(']');
     let is_host = |letter: char| letter.is_ascii_alphanumeric() || "._-".contains(letter);
-    if host.is_empty() || !(bracketed || host.chars().all(is_host)) || port.parse::<u16>().is_err() {
+    if host.is_empty() || !(bracketed || host.chars().all(is_host)) || port.parse::<u16>().is_err()
+    {
         return Err(wrong());
     }
     Ok(format!("{host}:{port}"))

@@ -30,6 +30,7 @@ pub struct KafkaBuilder {
     partitions: Option<i32>,
     replication: Option<i32>,
     timeout: Duration,
+    join_patience: Duration,
     revoke_patience: Duration,
     window_max: usize,
     payload_max: usize,
@@ -46,6 +47,7 @@ impl KafkaBuilder {
             partitions: None,
             replication: None,
             timeout: TIMEOUT_DEFAULT,
+            join_patience: Duration::ZERO,
             revoke_patience: REVOKE_PATIENCE_DEFAULT,
             window_max: WINDOW_MAX_DEFAULT,
             payload_max: PAYLOAD_MAX_DEFAULT,
@@ -82,6 +84,13 @@ impl KafkaBuilder {
     /// How long a call waits for the brokers: connecting, asking, declaring, and a confirmation.
     pub fn timeout(mut self, length: Duration) -> Self {
         self.timeout = length;
+        self
+    }
+
+    /// How long `subscribe` waits until the group has taken the consumer in, which takes a broker three
+    /// seconds for a new group. Zero by default: it does not wait, and deliveries come when they come.
+    pub fn join_patience(mut self, length: Duration) -> Self {
+        self.join_patience = length;
         self
     }
 
@@ -132,6 +141,7 @@ impl KafkaBuilder {
             partitions: self.partitions,
             replication: self.replication,
             timeout: self.timeout,
+            join_patience: self.join_patience,
             revoke_patience: self.revoke_patience,
             window_max: self.window_max,
             payload_max: self.payload_max,
@@ -175,7 +185,8 @@ mod tests {
 
     #[test]
     fn nothing_that_is_shown_has_a_secret_in_it() {
-        let builder = KafkaBuilder::new("kafka://ada:secret@h:1").property("sasl.password", "secret");
+        let builder =
+            KafkaBuilder::new("kafka://ada:secret@h:1").property("sasl.password", "secret");
         assert!(!format!("{builder:?}").contains("secret"));
         assert!(!format!("{:?}", builder.settings().unwrap()).contains("secret"));
     }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::thread;
 
 use async_trait::async_trait;
-use punctual::clock::within;
+use punctual::clock::{add, within};
 use punctual::jiff::Timestamp;
 use punctual::transport::{Consumer, Delivery, Receipt};
 use punctual::{Clock, Error, Result};
@@ -22,9 +22,10 @@ pub(crate) struct KafkaConsumer {
 
 impl KafkaConsumer {
     /// Joins the group, and starts to read as soon as partitions are given.
-    pub(crate) fn start(reader: Reader, settling: Settling) -> Result<Self> {
+    pub(crate) async fn start(reader: Reader, settling: Settling) -> Result<Self> {
         let desk = Arc::clone(&reader.desk);
         let clock = Arc::clone(&reader.settings.clock);
+        let patience = reader.settings.join_patience;
         let client = reader.join()?;
         let name = format!("kafka {}", reader.names.group);
         // It is owned by the desk: closing that ends it.
@@ -32,7 +33,13 @@ impl KafkaConsumer {
         thread.map_err(|error| {
             Error::unavailable(format!("no thread to read Kafka with: {error}")).during("subscribe")
         })?;
-        Ok(Self { desk, settling: Arc::new(settling), clock })
+        let consumer = Self { desk, settling: Arc::new(settling), clock };
+        if !patience.is_zero() {
+            let until = add(consumer.clock.now(), patience);
+            // It goes on joining when this takes longer.
+            let _ = within(&*consumer.clock, until, consumer.desk.joined()).await;
+        }
+        Ok(consumer)
     }
 
     fn delivery(&self, parcel: Parcel) -> Delivery {
@@ -40,7 +47,10 @@ impl KafkaConsumer {
             message: Arc::clone(&parcel.message),
             attempt: parcel.attempt,
             poison: parcel.poison.as_deref().map(str::to_owned),
-            receipt: Receipt::Broker(Box::new(KafkaReceipt::new(Arc::clone(&self.settling), parcel))),
+            receipt: Receipt::Broker(Box::new(KafkaReceipt::new(
+                Arc::clone(&self.settling),
+                parcel,
+            ))),
         }
     }
 }

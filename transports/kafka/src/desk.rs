@@ -62,7 +62,7 @@ struct State {
     in_hand: usize,
     /// Whose turn it is.
     turn: i32,
-    /// How often partitions were given to us.
+    /// How often the group gave us partitions, none of them included.
     given: u64,
     trouble: Option<Error>,
     phase: Phase,
@@ -112,6 +112,15 @@ impl Desk {
         let given = state.given;
         for partition in partitions {
             state.lanes.insert(*partition, Lane::new(given));
+        }
+        drop(state);
+        self.changed.notify_one();
+    }
+
+    /// Waits until the group has taken us in.
+    pub(crate) async fn joined(&self) {
+        while self.lock().given == 0 {
+            self.changed().await;
         }
     }
 

@@ -19,9 +19,18 @@ pub(crate) fn from_kafka(error: &KafkaError, doing: &'static str, at: At<'_>) ->
         other => other.rdkafka_error_code(),
     };
     match (error, code) {
-        (KafkaError::ClientConfig(_, description, name, _), _) => Error::invalid(format!(
-            "Kafka's client does not take the property {name:?}: {description}; correct or leave it out"
-        )),
+        (KafkaError::ClientConfig(_, _, name, _), _) if name == "security.protocol" => {
+            Error::invalid(
+                "Kafka's client was built without encryption; give the application the crate rdkafka with \
+                 its feature \"ssl\", or use kafka:// where the network is trusted",
+            )
+        }
+        (KafkaError::ClientConfig(_, description, name, _), _) => {
+            let why = if is_secret(name) { "it cannot be used" } else { description.as_str() };
+            Error::invalid(format!(
+                "Kafka's client does not take the property {name:?}: {why}; correct or leave it out"
+            ))
+        }
         (KafkaError::ClientCreation(description), _) => Error::invalid(format!(
             "Kafka's client cannot be made: {description}; correct its properties, and build it with the \
              feature it misses"
@@ -79,6 +88,11 @@ fn kind_of(code: Code) -> ErrorKind {
     }
 }
 
+/// Descriptions quote what was set.
+fn is_secret(property: &str) -> bool {
+    ["password", "secret", "pem", "jaas", "oauthbearer"].iter().any(|word| property.contains(word))
+}
+
 fn is_identity(code: Code) -> bool {
     matches!(
         code,
@@ -124,7 +138,8 @@ mod tests {
 
     #[test]
     fn a_wrong_property_is_named_without_its_value() {
-        let wrong = rdkafka::ClientConfig::new().set("sasl.passwort", "secret").create_native_config();
+        let wrong =
+            rdkafka::ClientConfig::new().set("sasl.passwort", "secret").create_native_config();
         let at = At { servers: "h:9092", reason: None };
         let error = from_kafka(&wrong.err().unwrap(), "connect", at).to_string();
         assert!(error.contains("sasl.passwort") && !error.contains("secret"), "{error}");

@@ -151,7 +151,7 @@ impl Transport for KafkaTransport {
         };
         let settings = Arc::clone(&self.settings);
         let reader = Reader { settings, names, topic, group, desk };
-        Ok(Box::new(KafkaConsumer::start(reader, settling)?))
+        Ok(Box::new(KafkaConsumer::start(reader, settling).await?))
     }
 
     async fn topics(&self) -> Result<Vec<Topic>> {

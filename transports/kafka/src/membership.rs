@@ -56,5 +56,8 @@ impl ConsumerContext for Membership {
 }
 
 fn partitions(list: &TopicPartitionList) -> Vec<i32> {
-    list.elements().iter().map(rdkafka::topic_partition_list::TopicPartitionListElem::partition).collect()
+    list.elements()
+        .iter()
+        .map(rdkafka::topic_partition_list::TopicPartitionListElem::partition)
+        .collect()
 }

@@ -77,7 +77,12 @@ impl Producer {
     }
 
     /// Hands a record to the client; waits for room as long as for a confirmation.
-    async fn enqueue(&self, client: &Client, record: &Record<'_>, batch: &Arc<Batch>) -> Result<()> {
+    async fn enqueue(
+        &self,
+        client: &Client,
+        record: &Record<'_>,
+        batch: &Arc<Batch>,
+    ) -> Result<()> {
         let clock = &*self.settings.clock;
         let until = add(clock.now(), self.settings.timeout);
         loop {
@@ -133,7 +138,8 @@ fn hand_over(client: &Client, record: &Record<'_>, batch: &Arc<Batch>) -> Result
 
 fn too_large(record: &Record<'_>, limit: usize) -> Error {
     let id = record.message.id;
-    let headers: usize = record.wire.headers.iter().map(|(name, value)| name.len() + value.len()).sum();
+    let headers: usize =
+        record.wire.headers.iter().map(|(name, value)| name.len() + value.len()).sum();
     Error::invalid(format!(
         "message {id} has a body of {} bytes and headers of {headers} bytes; the body may have {limit}, and \
          the whole not much more: send a reference instead, or raise payload_max here and on the broker",
@@ -200,9 +206,10 @@ impl ProducerContext for Reports {
     type DeliveryOpaque = Arc<Batch>;
 
     fn delivery(&self, result: &DeliveryResult<'_>, batch: Arc<Batch>) {
-        let failure = result.as_ref().err().map(|(error, _)| {
-            error.rdkafka_error_code().unwrap_or(RDKafkaErrorCode::Fail)
-        });
+        let failure = result
+            .as_ref()
+            .err()
+            .map(|(error, _)| error.rdkafka_error_code().unwrap_or(RDKafkaErrorCode::Fail));
         batch.report(failure);
     }
 }

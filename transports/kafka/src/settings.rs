@@ -46,6 +46,7 @@ pub(crate) struct Settings {
     pub(crate) partitions: Option<i32>,
     pub(crate) replication: Option<i32>,
     pub(crate) timeout: Duration,
+    pub(crate) join_patience: Duration,
     pub(crate) revoke_patience: Duration,
     pub(crate) window_max: usize,
     pub(crate) payload_max: usize,
@@ -167,10 +168,18 @@ fn is_of_consumers(name: &str) -> bool {
 }
 
 fn is_of_producers(name: &str) -> bool {
-    ["linger.", "batch.", "compression.", "queue.buffering.", "partitioner", "sticky.", "message.send."]
-        .iter()
-        .chain(&["enable.idempotence", "enable.gapless.", "retries", "retry.", "max.in.flight"])
-        .any(|start| name.starts_with(start))
+    [
+        "linger.",
+        "batch.",
+        "compression.",
+        "queue.buffering.",
+        "partitioner",
+        "sticky.",
+        "message.send.",
+    ]
+    .iter()
+    .chain(&["enable.idempotence", "enable.gapless.", "retries", "retry.", "max.in.flight"])
+    .any(|start| name.starts_with(start))
 }
 
 fn millis(length: Duration) -> String {

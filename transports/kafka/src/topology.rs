@@ -107,8 +107,10 @@ impl Topology {
     }
 
     async fn declare(&self, wanted: &Wanted<'_>) -> Result<()> {
-        let partitions = if wanted.letters { Some(LETTER_PARTITIONS) } else { self.settings.partitions };
-        let replication = TopicReplication::Fixed(self.settings.replication.unwrap_or(BROKERS_CHOICE));
+        let partitions =
+            if wanted.letters { Some(LETTER_PARTITIONS) } else { self.settings.partitions };
+        let replication =
+            TopicReplication::Fixed(self.settings.replication.unwrap_or(BROKERS_CHOICE));
         let mut topic =
             NewTopic::new(wanted.name, partitions.unwrap_or(BROKERS_CHOICE), replication);
         if wanted.letters {

@@ -123,7 +123,9 @@ mod tests {
         ) {
             let offsets: Vec<i64> = offsets.into_iter().collect();
             let mut window = Window::default();
-            offsets.iter().for_each(|offset| window.open(*offset));
+            for offset in &offsets {
+                window.open(*offset);
+            }
             let mut open: BTreeSet<i64> = offsets.iter().copied().collect();
             let ends = offsets[offsets.len() - 1] + 1;
             for index in order {

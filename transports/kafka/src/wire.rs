@@ -49,14 +49,12 @@ pub(crate) fn read(record: &BorrowedMessage<'_>, topic: &Topic, now: Timestamp) 
             headers.iter().map(|header| (header.key, header.value)).collect()
         })
     }));
-    match pairs {
-        Ok(pairs) => read_pairs(envelope, &pairs),
-        Err(_) => {
-            let mut received = read_pairs(envelope, &[]);
-            received.poison = Some("the name of a header is not UTF-8".to_owned());
-            received
-        }
-    }
+    let Ok(pairs) = pairs else {
+        let mut received = read_pairs(envelope, &[]);
+        received.poison = Some("the name of a header is not UTF-8".to_owned());
+        return received;
+    };
+    read_pairs(envelope, &pairs)
 }
 
 /// Reads what a record says, its headers as they came.
@@ -76,7 +74,8 @@ pub(crate) fn read_pairs(envelope: Envelope<'_>, pairs: &[(&str, Option<&[u8]>)]
         sent_at,
     };
     let mut received = receive(arrived, readable);
-    let broken = pairs.iter().find(|(name, value)| name.starts_with(RESERVED) && text(*value).is_none());
+    let broken =
+        pairs.iter().find(|(name, value)| name.starts_with(RESERVED) && text(*value).is_none());
     if let Some((name, _)) = broken {
         received.poison.get_or_insert_with(|| format!("the header {name:?} is not text"));
     }

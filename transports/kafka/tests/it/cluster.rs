@@ -2,14 +2,17 @@
 //! address is given. The former is made new for each place and can be taken down and up again; it makes no
 //! topics for clients, so those that tests need are made here.
 
+#![allow(dead_code)] // each of the two test programs uses its part
+
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
 use std::time::Duration;
 
+use punctual::clock::add;
 use punctual::model::Topic;
 use punctual::wire::Wire;
-use punctual::{Error, Result};
+use punctual::{Clock, Error, Result, SystemClock};
 use punctual_kafka::{KafkaBuilder, KafkaTransport};
 use rdkafka::ClientConfig;
 use rdkafka::consumer::{BaseConsumer, Consumer};
@@ -64,6 +67,7 @@ impl Cluster {
         KafkaTransport::builder(&self.address)
             .prefix(&self.prefix)
             .timeout(Duration::from_secs(5))
+            .join_patience(PATIENCE)
             .revoke_patience(Duration::from_secs(2))
             // The cluster in the library lets a group that was left wait for so long, less one second.
             .property("session.timeout.ms", "4000")
@@ -94,9 +98,9 @@ impl Cluster {
     pub(crate) fn restart(&self) -> Result<()> {
         self.down()?;
         let broker = self.address.split(',').next().unwrap_or_default();
-        let begun = std::time::Instant::now();
+        let until = add(SystemClock.now(), PATIENCE);
         while std::net::TcpStream::connect(broker).is_ok() {
-            assert!(begun.elapsed() < PATIENCE, "the brokers do not go down");
+            assert!(SystemClock.now() < until, "the brokers do not go down");
         }
         self.up()
     }
@@ -113,7 +117,12 @@ impl Cluster {
     }
 
     /// Sends a record as somebody would who knows nothing of Punctual.
-    pub(crate) async fn put(&self, topic: &Topic, body: &[u8], headers: &[(&str, &str)]) -> Result<()> {
+    pub(crate) async fn put(
+        &self,
+        topic: &Topic,
+        body: &[u8],
+        headers: &[(&str, &str)],
+    ) -> Result<()> {
         let producer: FutureProducer = self.client().create().map_err(failed)?;
         let headers = headers.iter().fold(OwnedHeaders::new(), |headers, (key, value)| {
             headers.insert(Header { key, value: Some(*value) })
@@ -205,7 +214,8 @@ fn read_all(config: &ClientConfig, name: &str) -> Result<Vec<Wire>> {
 
 /// A record as it lies there, read by hand: not by the code that is tried.
 fn letter(record: &impl Message) -> Wire {
-    let text = |value: Option<&[u8]>| String::from_utf8(value.unwrap_or_default().to_vec()).unwrap();
+    let text =
+        |value: Option<&[u8]>| String::from_utf8(value.unwrap_or_default().to_vec()).unwrap();
     let mut headers = Vec::new();
     if let Some(own) = record.headers() {
         headers.extend(own.iter().map(|one| (one.key.to_owned().into(), text(one.value))));

@@ -15,7 +15,10 @@ async fn a_cluster_that_is_not_there_is_said_at_once_with_its_address() {
     assert_eq!(error.kind(), ErrorKind::Unavailable, "{error}");
     let text = error.to_string();
     assert!(text.contains("127.0.0.1:1") && text.to_lowercase().contains("refused"), "{text}");
-    assert!(between(begun, SystemClock.now()) < Duration::from_secs(5), "it need not be waited for");
+    assert!(
+        between(begun, SystemClock.now()) < Duration::from_secs(5),
+        "it need not be waited for"
+    );
 }
 
 #[tokio::test]

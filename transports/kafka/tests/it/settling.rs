@@ -7,9 +7,7 @@ use punctual::transport::{Outgoing, Receipt};
 use punctual::{Clock, ErrorKind, SystemClock, Transport};
 
 use crate::cluster::Cluster;
-use crate::node::{
-    ack, keyed, message, outgoing, publish, publish_texts, subscribe, text_of,
-};
+use crate::node::{ack, keyed, message, outgoing, publish, publish_texts, subscribe, text_of};
 
 fn one_partition() -> Cluster {
     let cluster = Cluster::new();
