@@ -9,7 +9,8 @@ use punctual::jiff::Timestamp;
 use punctual::transport::{Consumer, Delivery, Receipt};
 use punctual::{Clock, Error, Result};
 
-use crate::desk::{Desk, Parcel, Taken};
+use crate::desk::{Desk, Taken};
+use crate::lane::Parcel;
 use crate::reader::Reader;
 use crate::receipt::{KafkaReceipt, Settling};
 

@@ -2,45 +2,19 @@
 //! handed out and not settled, partition by partition. A partition that is taken away leaves with all of
 //! that; receipts of it are stale from then on.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use punctual::{Error, Message};
+use punctual::Error;
 use tokio::sync::Notify;
 
 use crate::bell::Bell;
-use crate::window::Window;
+use crate::lane::{Arrival, Lane, Parcel, Slot};
 
 /// How much of one partition is kept ready at least and at most, in records.
 const READY_MIN: usize = 16;
 const READY_MAX: usize = 1_024;
-/// How much of one partition is kept ready at most, in bytes; one record always is.
-const READY_BYTES_MAX: usize = 8 * 1_024 * 1_024;
-
-/// What was read, ready to be handed out.
-#[derive(Clone, Debug)]
-pub(crate) struct Parcel {
-    pub(crate) slot: Slot,
-    pub(crate) message: Arc<Message>,
-    /// Which attempt the next delivery of it is.
-    pub(crate) attempt: u32,
-    pub(crate) poison: Option<Arc<str>>,
-}
-
-/// Where a parcel lies: its partition, as of when that was given to us, and its offset.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Slot {
-    pub(crate) partition: i32,
-    pub(crate) given: u64,
-    pub(crate) offset: i64,
-}
-
-/// What came from a partition: a parcel, or something that is not for this group.
-pub(crate) enum Arrival {
-    Parcel(Parcel),
-    PassedOver(Slot),
-}
 
 /// Shared by the reader, the consumer and its receipts.
 pub(crate) struct Desk {
@@ -74,19 +48,6 @@ enum Phase {
     Open,
     Closing,
     Closed,
-}
-
-/// One partition.
-struct Lane {
-    given: u64,
-    ready: VecDeque<Parcel>,
-    ready_bytes: usize,
-    window: Window,
-    in_hand: usize,
-    /// It is being taken away: nothing more is handed out.
-    leaving: bool,
-    /// The position that the client knows of.
-    stored: Option<i64>,
 }
 
 /// What is there to receive.
@@ -129,14 +90,13 @@ impl Desk {
     pub(crate) fn leave(&self, partitions: &[i32], patience: Duration) {
         let mut state = self.lock();
         for partition in partitions {
-            let Some(lane) = state.lanes.get_mut(partition) else { continue };
-            lane.leaving = true;
-            lane.ready.clear();
-            lane.ready_bytes = 0;
+            if let Some(lane) = state.lanes.get_mut(partition) {
+                lane.leave();
+            }
         }
         let busy = |state: &mut State| {
             let mut lanes = partitions.iter().filter_map(|one| state.lanes.get(one));
-            state.phase == Phase::Open && lanes.any(|lane| lane.in_hand > 0)
+            state.phase == Phase::Open && lanes.any(Lane::is_in_hand)
         };
         drop(self.let_go.wait_timeout_while(state, patience, busy));
     }
@@ -151,31 +111,22 @@ impl Desk {
 
     /// The partitions that are ours, each with the number of its giving.
     pub(crate) fn lanes(&self) -> Vec<(i32, u64)> {
-        self.lock().lanes.iter().map(|(partition, lane)| (*partition, lane.given)).collect()
+        self.lock().lanes.iter().map(|(partition, lane)| (*partition, lane.given())).collect()
     }
 
     /// How many more records of a partition may be read now.
     pub(crate) fn room(&self, partition: i32) -> usize {
         let state = self.lock();
-        let Some(lane) = state.lanes.get(&partition).filter(|lane| !lane.leaving) else { return 0 };
-        if lane.ready_bytes >= READY_BYTES_MAX {
-            return 0;
-        }
-        let window = self.window_max.saturating_sub(lane.window.len());
-        self.ready_max().saturating_sub(lane.ready.len()).min(window)
+        let lane = state.lanes.get(&partition);
+        lane.map_or(0, |lane| lane.room(self.ready_max(), self.window_max))
     }
 
     /// Puts what was read on the desk.
     pub(crate) fn arrive(&self, arrivals: impl IntoIterator<Item = Arrival>) {
         let mut state = self.lock();
         for arrival in arrivals {
-            let slot = arrival.slot();
-            let Some(lane) = state.lanes.get_mut(&slot.partition) else { continue };
-            lane.window.open(slot.offset);
-            match arrival {
-                Arrival::Parcel(parcel) if !lane.leaving => lane.put(parcel),
-                Arrival::Parcel(_) => {}
-                Arrival::PassedOver(_) => drop(lane.window.settle(slot.offset)),
+            if let Some(lane) = state.lanes.get_mut(&arrival.slot().partition) {
+                lane.arrive(arrival);
             }
         }
         drop(state);
@@ -193,9 +144,8 @@ impl Desk {
         let mut hungry = false;
         while parcels.len() < limit {
             let Some(lane) = state.next_lane() else { break };
-            let share = (limit - parcels.len()).min(lane.ready.len());
-            hungry |= lane.ready.len() - share < self.ready_max() / 2;
-            parcels.extend((0..share).filter_map(|_| lane.hand_out()));
+            lane.hand_out(limit, &mut parcels);
+            hungry |= lane.ready() < self.ready_max() / 2;
         }
         state.in_hand += parcels.len();
         let trouble = if parcels.is_empty() { state.trouble.take() } else { None };
@@ -225,9 +175,8 @@ impl Desk {
         let mut state = self.lock();
         state.in_hand = state.in_hand.saturating_sub(1);
         let settled = state.lane(slot).map(|lane| {
-            lane.in_hand = lane.in_hand.saturating_sub(1);
-            let was_full = lane.window.len() >= self.window_max;
-            (lane.window.settle(slot.offset), was_full)
+            let was_full = lane.is_full(self.window_max);
+            (lane.settle(slot.offset), was_full)
         });
         drop(state);
         self.let_go.notify_all();
@@ -243,11 +192,7 @@ impl Desk {
         let mut state = self.lock();
         state.in_hand = state.in_hand.saturating_sub(1);
         if let Some(lane) = state.lane(parcel.slot) {
-            lane.in_hand = lane.in_hand.saturating_sub(1);
-            if !lane.leaving {
-                let attempt = parcel.attempt.saturating_add(1);
-                lane.put(Parcel { attempt, ..parcel });
-            }
+            lane.put_back(parcel);
         }
         drop(state);
         self.let_go.notify_all();
@@ -257,11 +202,10 @@ impl Desk {
     /// The positions that the client does not know of yet, as partition and offset.
     pub(crate) fn progress(&self) -> Vec<(i32, i64)> {
         let mut state = self.lock();
-        let moved = state.lanes.iter_mut().filter_map(|(partition, lane)| {
-            let position = lane.window.position().filter(|now| lane.stored != Some(*now))?;
-            lane.stored = Some(position);
-            Some((*partition, position))
-        });
+        let moved = state
+            .lanes
+            .iter_mut()
+            .filter_map(|(partition, lane)| Some((*partition, lane.progress()?)));
         moved.collect()
     }
 
@@ -310,52 +254,16 @@ impl Desk {
 impl State {
     /// The lane of a slot, unless it was taken away since.
     fn lane(&mut self, slot: Slot) -> Option<&mut Lane> {
-        self.lanes.get_mut(&slot.partition).filter(|lane| lane.given == slot.given)
+        self.lanes.get_mut(&slot.partition).filter(|lane| lane.given() == slot.given)
     }
 
     /// The next lane with something ready, after the one that had its turn.
     fn next_lane(&mut self) -> Option<&mut Lane> {
         let turn = self.turn;
         let after = self.lanes.range(turn.saturating_add(1)..).chain(self.lanes.range(..=turn));
-        let (partition, _) = after.into_iter().find(|(_, lane)| !lane.ready.is_empty())?;
+        let (partition, _) = after.into_iter().find(|(_, lane)| lane.ready() > 0)?;
         self.turn = *partition;
         self.lanes.get_mut(&self.turn)
-    }
-}
-
-impl Lane {
-    fn new(given: u64) -> Self {
-        let (ready, window) = (VecDeque::new(), Window::default());
-        Self { given, ready, ready_bytes: 0, window, in_hand: 0, leaving: false, stored: None }
-    }
-
-    /// By its offset, so that what comes back is first again.
-    fn put(&mut self, parcel: Parcel) {
-        self.ready_bytes += parcel.size();
-        let at = self.ready.partition_point(|other| other.slot.offset < parcel.slot.offset);
-        self.ready.insert(at, parcel);
-    }
-
-    fn hand_out(&mut self) -> Option<Parcel> {
-        let parcel = self.ready.pop_front()?;
-        self.ready_bytes = self.ready_bytes.saturating_sub(parcel.size());
-        self.in_hand += 1;
-        Some(parcel)
-    }
-}
-
-impl Parcel {
-    fn size(&self) -> usize {
-        self.message.body.bytes.len()
-    }
-}
-
-impl Arrival {
-    fn slot(&self) -> Slot {
-        match self {
-            Self::Parcel(parcel) => parcel.slot,
-            Self::PassedOver(slot) => *slot,
-        }
     }
 }
 

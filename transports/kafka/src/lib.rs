@@ -1,3 +1,5 @@
+//! Carries Punctual's messages over Apache Kafka.
+//!
 #![doc = include_str!("../README.md")]
 
 mod address;
@@ -6,6 +8,7 @@ mod builder;
 mod consumer;
 mod desk;
 mod fault;
+mod lane;
 mod membership;
 mod names;
 mod producer;

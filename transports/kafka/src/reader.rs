@@ -14,8 +14,9 @@ use rdkafka::error::{KafkaError, KafkaResult, RDKafkaErrorCode};
 use rdkafka::message::{BorrowedMessage, Message as _};
 use rdkafka::{Offset, TopicPartitionList};
 
-use crate::desk::{Arrival, Desk, Parcel, Slot};
+use crate::desk::Desk;
 use crate::fault;
+use crate::lane::{Arrival, Parcel, Slot};
 use crate::membership::Membership;
 use crate::names::GroupNames;
 use crate::settings::Settings;

@@ -10,7 +10,8 @@ use punctual::transport::{Acknowledge, Outgoing, Rejection};
 use punctual::wire::Wire;
 use punctual::{Error, Result};
 
-use crate::desk::{Desk, Parcel};
+use crate::desk::Desk;
+use crate::lane::Parcel;
 use crate::names::GroupNames;
 use crate::producer::{Producer, Record};
 

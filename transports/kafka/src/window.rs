@@ -21,18 +21,18 @@ struct Entry {
 }
 
 impl Window {
-    /// Takes an offset in. One that is there already is taken in once.
-    pub(crate) fn open(&mut self, offset: i64) {
+    /// Takes an offset in; false when it is there already.
+    pub(crate) fn open(&mut self, offset: i64) -> bool {
         let settled = false;
         // They come in order; only a log that was cut off and grew again begins anew below.
         match self.entries.back() {
             Some(last) if last.offset >= offset => {
-                if let Err(at) = self.place(offset) {
-                    self.entries.insert(at, Entry { offset, settled });
-                }
+                let Err(at) = self.place(offset) else { return false };
+                self.entries.insert(at, Entry { offset, settled });
             }
             _ => self.entries.push_back(Entry { offset, settled }),
         }
+        true
     }
 
     /// Settles an offset; false when it is not in hand.
@@ -97,8 +97,8 @@ mod tests {
     #[test]
     fn an_offset_is_settled_once() {
         let mut window = Window::default();
-        window.open(1);
-        window.open(2);
+        assert!(window.open(1) && window.open(2));
+        assert!(!window.open(1) && !window.open(2));
         assert!(window.settle(2));
         assert!(!window.settle(2) && !window.settle(3));
     }

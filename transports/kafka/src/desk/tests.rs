@@ -1,9 +1,12 @@
+//! The desk without a broker: what is handed out, settled, let go and taken away.
+
 use std::thread;
 
 use punctual::jiff::Timestamp;
 use punctual::model::Topic;
 
 use super::*;
+use crate::lane::READY_BYTES_MAX;
 use crate::wire::{Envelope, read_pairs};
 
 const LONG: Duration = Duration::from_secs(20);
@@ -96,6 +99,16 @@ fn a_full_window_leaves_no_room_until_its_first_is_settled() {
     assert_eq!(desk.room(0), 0, "all of them stand behind the first");
     assert!(desk.settle(first.slot));
     assert_eq!(desk.room(0), 4);
+}
+
+#[test]
+fn what_is_read_twice_is_handed_out_once() {
+    let desk = desk(10, 100, &[0]);
+    desk.arrive([parcel(0, 1, 0), parcel(0, 1, 1)]);
+    let first = take(&desk, 1).remove(0);
+    desk.arrive([parcel(0, 1, 0), parcel(0, 1, 1)]);
+    assert_eq!(places(&take(&desk, 10)), [(0, 1)]);
+    assert!(desk.settle(first.slot));
 }
 
 #[test]

@@ -1,3 +1,5 @@
+//! Records to and fro, and records of others.
+
 use std::sync::Arc;
 use std::time::Duration;
 
