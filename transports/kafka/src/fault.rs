@@ -13,12 +13,7 @@ pub(crate) struct At<'a> {
 
 /// A failure of the client.
 pub(crate) fn from_kafka(error: &KafkaError, doing: &'static str, at: At<'_>) -> Error {
-    // The library forgets that this one has a code.
-    let code = match error {
-        KafkaError::AdminOp(code) => Some(*code),
-        other => other.rdkafka_error_code(),
-    };
-    match (error, code) {
+    match (error, code_of(error)) {
         (KafkaError::ClientConfig(_, _, name, _), _) if name == "security.protocol" => {
             Error::invalid(
                 "Kafka's client was built without encryption; give the application the crate rdkafka with \
@@ -37,6 +32,15 @@ pub(crate) fn from_kafka(error: &KafkaError, doing: &'static str, at: At<'_>) ->
         )),
         (_, Some(code)) => from_code(code, doing, at),
         (other, None) => Error::internal(format!("Kafka's client answered {other}")).during(doing),
+    }
+}
+
+/// The code of a failure, when it has one.
+pub(crate) fn code_of(error: &KafkaError) -> Option<Code> {
+    match error {
+        // The library forgets that this one has.
+        KafkaError::AdminOp(code) => Some(*code),
+        other => other.rdkafka_error_code(),
     }
 }
 
@@ -65,6 +69,11 @@ pub(crate) fn from_code(code: Code, doing: &'static str, at: At<'_>) -> Error {
         ),
     };
     Error::new(kind_of(code), sentence).during(doing)
+}
+
+/// Whether a failure comes of not reaching a broker, or of not being let in.
+pub(crate) fn is_about_connections(code: Code) -> bool {
+    kind_of(code) == ErrorKind::Unavailable || is_identity(code)
 }
 
 fn kind_of(code: Code) -> ErrorKind {

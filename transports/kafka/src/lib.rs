@@ -23,8 +23,10 @@ mod wire;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
+use punctual::clock::add;
 use punctual::jiff::Timestamp;
 use punctual::model::Topic;
 use punctual::transport::{
@@ -32,7 +34,8 @@ use punctual::transport::{
     Transport,
 };
 use punctual::wire::Wire;
-use punctual::{Error, Result};
+use punctual::{Error, ErrorKind, Result};
+use rdkafka::error::RDKafkaErrorCode;
 
 pub use self::builder::{
     KafkaBuilder, PAYLOAD_MAX_DEFAULT, REVOKE_PATIENCE_DEFAULT, TIMEOUT_DEFAULT, WINDOW_MAX_DEFAULT,
@@ -46,6 +49,9 @@ use self::reader::Reader;
 use self::receipt::Settling;
 use self::settings::Settings;
 use self::topology::Topology;
+
+/// How long to wait for a broker after none was found.
+const ANOTHER_TRY: Duration = Duration::from_secs(1);
 
 /// Carries messages over Apache Kafka.
 pub struct KafkaTransport {
@@ -75,11 +81,20 @@ impl KafkaTransport {
         tokio::select! {
             answer = self.topology.metadata(None) => answer.map(|_| ()),
             // The client would go on trying until the time is over.
-            code = self.producer.trouble().hopeless() => {
-                let reason = self.producer.trouble().reason();
+            code = self.hopeless() => {
+                let reason = self.producer.trouble().reason(code);
                 Err(fault::from_code(code, "connect", self.settings.at(reason.as_deref())))
             }
         }
+    }
+
+    /// Waits until the client has found no broker, and for one more try: a host can have several
+    /// addresses, of which it takes one at a time.
+    async fn hopeless(&self) -> RDKafkaErrorCode {
+        let code = self.producer.trouble().hopeless().await;
+        let clock = &*self.settings.clock;
+        clock.sleep_until(add(clock.now(), ANOTHER_TRY)).await;
+        code
     }
 
     /// Refuses what cannot be sent, before anything is.
@@ -138,7 +153,11 @@ impl Transport for KafkaTransport {
                 Some(Record { topic: names.get(&message.topic)?, message, wire })
             })
             .collect();
-        self.producer.send(&records).await
+        let sent = self.producer.send(&records).await;
+        if sent.as_ref().is_err_and(|error| error.kind() == ErrorKind::NotFound) {
+            self.topology.forget(names.values());
+        }
+        sent
     }
 
     async fn subscribe(&self, subscription: Subscription) -> Result<Box<dyn Consumer>> {

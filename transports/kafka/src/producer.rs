@@ -113,7 +113,7 @@ impl Producer {
     }
 
     fn fault(&self, code: RDKafkaErrorCode) -> Error {
-        let reason = self.trouble.reason();
+        let reason = self.trouble.reason(code);
         fault::from_code(code, "publish", self.settings.at(reason.as_deref()))
     }
 }

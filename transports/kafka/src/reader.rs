@@ -212,7 +212,7 @@ impl Reader {
     }
 
     fn tell(&self, code: RDKafkaErrorCode, client: &Client) {
-        let reason = client.context().trouble.reason();
+        let reason = client.context().trouble.reason(code);
         let at = self.settings.at(reason.as_deref());
         self.desk.trouble(fault::from_code(code, "receive", at));
     }

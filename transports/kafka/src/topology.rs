@@ -64,6 +64,14 @@ impl Topology {
         self.ensure(&Wanted { name: &names.invalid, letters: true }).await
     }
 
+    /// Looks for topics again that turned out to be missing after all.
+    pub(crate) fn forget<'a>(&self, names: impl IntoIterator<Item = &'a String>) {
+        let mut known = self.lock();
+        for name in names {
+            known.remove(name);
+        }
+    }
+
     /// The topics of our prefix.
     pub(crate) async fn topics(&self) -> Result<Vec<Topic>> {
         let metadata = self.metadata(None).await?;
@@ -120,7 +128,7 @@ impl Topology {
         let timeout = Some(self.settings.timeout);
         let options = AdminOptions::new().request_timeout(timeout).operation_timeout(timeout);
         let answers = self.admin.create_topics([&topic], &options).await.map_err(|error| {
-            let reason = self.trouble.reason();
+            let reason = fault::code_of(&error).and_then(|code| self.trouble.reason(code));
             fault::from_kafka(&error, "declare", self.settings.at(reason.as_deref()))
         })?;
         for answer in answers {
@@ -176,7 +184,8 @@ impl Topology {
         match asking.await {
             Ok(Ok(metadata)) => Ok(metadata),
             Ok(Err(error)) => {
-                let reason = self.producer.trouble().reason();
+                let trouble = self.producer.trouble();
+                let reason = fault::code_of(&error).and_then(|code| trouble.reason(code));
                 Err(fault::from_kafka(&error, "ask", self.settings.at(reason.as_deref())))
             }
             Err(error) => Err(Error::internal(format!("asking Kafka ended early: {error}"))),

@@ -9,6 +9,8 @@ use rdkafka::config::RDKafkaLogLevel;
 use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 use tokio::sync::Notify;
 
+use crate::fault;
+
 /// Remembers why things failed last. Clones remember together.
 #[derive(Clone, Default)]
 pub(crate) struct Trouble(Arc<Inner>);
@@ -20,9 +22,10 @@ struct Inner {
 }
 
 impl Trouble {
-    /// The last reason, for people.
-    pub(crate) fn reason(&self) -> Option<String> {
-        self.last().map(|(_, reason)| reason)
+    /// The last reason, for people, where a failure can have to do with it: it is about connections, and
+    /// stays when they are back.
+    pub(crate) fn reason(&self, code: RDKafkaErrorCode) -> Option<String> {
+        self.last().map(|(_, reason)| reason).filter(|_| fault::is_about_connections(code))
     }
 
     /// Waits until the client has found no broker, or was turned away by one.
@@ -91,11 +94,13 @@ mod tests {
     #[tokio::test]
     async fn the_reason_outlives_the_count_of_brokers() {
         let trouble = Trouble::default();
-        assert_eq!(trouble.reason(), None);
+        let down = RDKafkaErrorCode::BrokerTransportFailure;
+        assert_eq!(trouble.reason(down), None);
         let refused = "h:1/bootstrap: connect failed: connection refused";
-        trouble.note(RDKafkaErrorCode::BrokerTransportFailure, refused);
+        trouble.note(down, refused);
         trouble.note(RDKafkaErrorCode::AllBrokersDown, "1/1 brokers are down");
-        assert_eq!(trouble.reason().as_deref(), Some(refused));
+        assert_eq!(trouble.reason(down).as_deref(), Some(refused));
+        assert_eq!(trouble.reason(RDKafkaErrorCode::MessageSizeTooLarge), None);
         assert_eq!(trouble.hopeless().await, RDKafkaErrorCode::AllBrokersDown);
     }
 }
