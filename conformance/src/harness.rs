@@ -47,7 +47,22 @@ impl Presence {
 
 /// Runs what the command line asks for.
 pub(crate) fn run(name: &str, presence: &Presence, cases: Vec<Trying>) -> ExitCode {
-    let arguments = Arguments::from_args();
+    run_as(Arguments::from_args(), name, presence, cases)
+}
+
+/// The same, so many at once unless the command line says how many.
+pub(crate) fn run_at_once(
+    count: usize,
+    name: &str,
+    presence: &Presence,
+    cases: Vec<Trying>,
+) -> ExitCode {
+    let mut arguments = Arguments::from_args();
+    arguments.test_threads.get_or_insert(count);
+    run_as(arguments, name, presence, cases)
+}
+
+fn run_as(arguments: Arguments, name: &str, presence: &Presence, cases: Vec<Trying>) -> ExitCode {
     if let Presence::Missing(reason) = presence {
         // A runner that lists asks twice; the second time for the ignored ones.
         if !arguments.list || arguments.ignored {
@@ -76,13 +91,13 @@ fn trial(case: Trying, presence: Presence) -> Trial {
 /// What is not there never passes, also not when somebody asks for ignored cases to be run.
 fn outcome(presence: Presence, run: impl FnOnce() -> Result<(), String>) -> Result<(), String> {
     match presence {
-        Presence::Here => run_caught(run),
+        Presence::Here => caught(run),
         Presence::Missing(reason) | Presence::Required(reason) => Err(reason),
     }
 }
 
 /// A panic has been printed with its place by the time it is caught; here it only counts.
-fn run_caught(run: impl FnOnce() -> Result<(), String>) -> Result<(), String> {
+pub(crate) fn caught<T>(run: impl FnOnce() -> Result<T, String>) -> Result<T, String> {
     catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|_| Err("panicked".to_owned()))
 }
 

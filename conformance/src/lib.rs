@@ -84,6 +84,40 @@
 //! }
 //! ```
 //!
+//! A transport does the same with [`transport::Backend`] and [`transport::Place`]: another node with
+//! connections of its own on topics that nobody else uses, and, where that is possible, a stranger's
+//! message, a look at the dead letters, a restart and a broken connection. What is not possible is said
+//! with its reason, and the cases that need it are ignored:
+//!
+//! ```no_run
+//! use std::process::ExitCode;
+//! use std::sync::Arc;
+//!
+//! use punctual::{MemoryStorage, Result, Transport};
+//! use punctual_conformance::transport::{self, Backend, Need, Place, Stores};
+//!
+//! struct Memory(Arc<MemoryStorage>);
+//!
+//! #[async_trait::async_trait]
+//! impl Place for Memory {
+//!     async fn open(&self) -> Result<Arc<dyn Transport>> {
+//!         Ok(transport::over(self.0.clone()))
+//!     }
+//!
+//!     async fn stores(&self) -> Result<Option<Stores>> {
+//!         Ok(Some((self.0.clone(), self.0.clone())))
+//!     }
+//! }
+//!
+//! fn main() -> ExitCode {
+//!     let backend = Backend::here(|| async { Ok(Memory(Arc::default())) })
+//!         .cannot(Need::Put, "nobody but Punctual writes into a storage's lines")
+//!         .cannot(Need::Restart, "memory ends with its process")
+//!         .cannot(Need::Cut, "memory has no connection");
+//!     transport::run("memory", backend)
+//! }
+//! ```
+//!
 //! With cargo-nextest each case is a test by name in a process of its own; `cargo test` runs them in
 //! one. A place must therefore be new in every process: derive its name from the process id and a
 //! counter, or from a folder that did not exist.

@@ -14,6 +14,8 @@ mod backend;
 #[macro_use]
 mod case;
 mod fixture;
+mod matrix;
+mod results;
 
 // A behaviour's name is its sentence.
 #[allow(missing_docs)]
@@ -42,20 +44,35 @@ use std::sync::Arc;
 
 pub use self::backend::{Backend, Need, Place, Stores, over};
 pub use self::fixture::{Fixture, Receiving, Worker};
+pub use self::matrix::Matrix;
+pub use self::results::{RESULTS, Recorded};
 
 use self::case::{Case, try_case};
-use crate::harness::{self, Presence, Trying};
+use self::results::Results;
+use crate::harness::{self, Presence, Trying, caught};
+
+/// How many cases run at once where one process runs them all: they wait far more than they work.
+const AT_ONCE: usize = 8;
 
 /// Tries every behaviour on a transport, as the command line asks: the whole of a `main`.
 pub fn run(name: &str, backend: Backend) -> ExitCode {
     let missing = backend.make.as_ref().err().cloned();
-    let backend = Arc::new(backend);
+    let (backend, results) = (Arc::new(backend), Results::of(name));
+    results.listed();
     let cases = cases().map(|case| {
-        let (lacks, backend) = (case.lacks(&backend), Arc::clone(&backend));
-        let run = Box::new(move || try_case(&case, &backend).map(|_| ()));
-        Trying { name: case.name(), lacks, run }
+        let (name, lacks) = (case.name(), case.lacks(&backend));
+        if let Some(reason) = &lacks {
+            results.skipped(&name, reason);
+        }
+        let (backend, results, written) = (Arc::clone(&backend), results.clone(), name.clone());
+        let run = Box::new(move || {
+            let came = caught(|| try_case(&case, &backend, &results));
+            results.came(&written, &came);
+            came.map(|_| ())
+        });
+        Trying { name, lacks, run }
     });
-    harness::run(name, &Presence::of(name, missing), cases.collect())
+    harness::run_at_once(AT_ONCE, name, &Presence::of(name, missing), cases.collect())
 }
 
 fn cases() -> impl Iterator<Item = Case> {

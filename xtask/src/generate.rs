@@ -1,7 +1,7 @@
 //! `cargo xtask generate`: documents that are rendered from the code, never edited by hand.
 //!
-//! The tests named `generated` in `core/tests/it` render the state table and the list of events; they
-//! compare by default and write when told to. The index of the decision records is rendered here.
+//! The tests named `generated` in `core/tests/it` render the state table and the list of events, the one
+//! in `conformance/` what transports can do; they compare by default and write when told to. The index of the decision records is rendered here.
 
 use std::fs;
 
@@ -13,6 +13,12 @@ use crate::step::Steps;
 use crate::tally::Tally;
 use crate::workspace::Workspace;
 
+/// Tests that render documents.
+const RENDERED: [(&str, &[&str]); 2] = [
+    ("documents of core", &["test", "-p", "punctual", "--test", "it", "--", "generated"]),
+    ("capabilities", &["test", "-p", "punctual-conformance", "--lib", "--", "generated"]),
+];
+
 #[derive(clap::Args)]
 pub(crate) struct Options {
     /// Only say whether they are fresh.
@@ -22,16 +28,17 @@ pub(crate) struct Options {
 
 pub(crate) fn run(workspace: &Workspace, options: &Options, steps: &mut Steps) {
     steps.run("index of decisions", || index(workspace, options.check));
-    steps.run("documents of core", || {
-        let line = ["test", "-p", "punctual", "--test", "it", "--", "generated"];
-        let mut command = cargo(workspace, &line);
-        if options.check {
-            command.env_remove("PUNCTUAL_GENERATE");
-        } else {
-            command.env("PUNCTUAL_GENERATE", "1");
-        }
-        count_tests(command, Empty::Refused)
-    });
+    for (name, line) in RENDERED {
+        steps.run(name, || {
+            let mut command = cargo(workspace, line);
+            if options.check {
+                command.env_remove("PUNCTUAL_GENERATE");
+            } else {
+                command.env("PUNCTUAL_GENERATE", "1");
+            }
+            count_tests(command, Empty::Refused)
+        });
+    }
 }
 
 fn index(workspace: &Workspace, check: bool) -> Result<Tally> {

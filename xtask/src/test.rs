@@ -7,12 +7,14 @@
 //! starts from miscompiles `bool as usize` after a comparison at the higher optimisation levels, so
 //! what holds in a debug build is not yet shown for users.
 
+use std::fs;
+use std::path::Path;
 use std::process::Command;
 
 use anyhow::{Result, bail};
 use xtask::servers::{Durability, LEFT_OUT, Server};
 
-use crate::cargo::{Empty, cargo, count_tests, count_tests_by, has_subcommand};
+use crate::cargo::{Empty, cargo, count_tests, count_tests_by, has_subcommand, pass_or_fail};
 use crate::chaos;
 use crate::local_servers::{self, Servers};
 use crate::simulate;
@@ -36,6 +38,9 @@ pub(crate) struct Options {
     /// Back-ends whose server is neither installed nor started; their tests are ignored, visibly.
     #[arg(long, value_name = "A,B", value_delimiter = ',', conflicts_with = "with")]
     without: Vec<String>,
+    /// Keep what the suites of back-ends showed with the sources, for the generated documents.
+    #[arg(long)]
+    record: bool,
 }
 
 pub(crate) fn run(workspace: &Workspace, options: &Options, steps: &mut Steps) -> Result<()> {
@@ -45,9 +50,12 @@ pub(crate) fn run(workspace: &Workspace, options: &Options, steps: &mut Steps) -
     let wanted = local_servers::wanted(workspace, &options.without);
     let servers = start_servers(workspace, options, steps);
     let required = required(&options.with, &wanted);
+    let results = workspace.target().join("results");
     steps.run("tests", || {
         let (runner, mut command) = every_test(workspace);
         servers.tell(&mut command);
+        let _ = fs::remove_dir_all(&results);
+        command.env("PUNCTUAL_RESULTS", &results);
         if !required.is_empty() {
             command.env("PUNCTUAL_REQUIRE", &required);
         }
@@ -56,6 +64,7 @@ pub(crate) fn run(workspace: &Workspace, options: &Options, steps: &mut Steps) -
         }
         count_tests_by(runner, command, Empty::Refused)
     });
+    steps.run("behaviours by transports", || matrix(workspace, &results, options.record));
     steps.run("doc tests", || {
         let line = ["test", "--workspace", "--all-features", "--doc", "--no-fail-fast"];
         count_tests(cargo(workspace, &line), Empty::Allowed)
@@ -103,6 +112,17 @@ fn every_test(workspace: &Workspace) -> (Runner, Command) {
 fn pure_in_release(workspace: &Workspace, package: &str, module: &str) -> Result<Tally> {
     let line = ["test", "--release", "-p", package, "--lib", "--quiet", "--", module];
     count_tests(cargo(workspace, &line), Empty::Refused)
+}
+
+/// Prints what came of the suite of transports: passed, refused as declared, skipped, not tried.
+fn matrix(workspace: &Workspace, results: &Path, record: bool) -> Result<Tally> {
+    let line = ["run", "--quiet", "-p", "punctual-conformance", "--bin", "matrix", "--"];
+    let mut command = cargo(workspace, &line);
+    command.arg(results);
+    if record {
+        command.arg("--record");
+    }
+    pass_or_fail(command)
 }
 
 fn coverage(workspace: &Workspace) -> Result<Tally> {

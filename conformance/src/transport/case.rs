@@ -12,6 +12,7 @@ use tokio::runtime::{Builder, Runtime};
 
 use super::Fixture;
 use super::backend::{Backend, Need};
+use super::results::Results;
 
 /// The most a case may take. It is far more than any needs; what it bounds is waiting for ever.
 const CASE_LENGTH_MAX: Duration = Duration::from_secs(150);
@@ -63,7 +64,7 @@ macro_rules! behaviours {
     };
 }
 
-pub(super) fn try_case(case: &Case, backend: &Backend) -> Result<Came, String> {
+pub(super) fn try_case(case: &Case, backend: &Backend, results: &Results) -> Result<Came, String> {
     let make = backend.make.as_ref().map_err(Clone::clone)?;
     let runtime = runtime()?;
     let place =
@@ -72,6 +73,7 @@ pub(super) fn try_case(case: &Case, backend: &Backend) -> Result<Came, String> {
     let tried =
         fixture.map_err(|error| format!("no node on a new place: {error}")).map(|fixture| {
             let note = fixture.note.clone();
+            results.capabilities(&fixture.capabilities);
             let ran =
                 catch_unwind(AssertUnwindSafe(|| runtime.block_on(bounded((case.run)(fixture)))));
             (ran, note)

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use punctual::ErrorKind;
+use punctual::transport::AttemptCount;
 
 use super::Fixture;
 use super::fixture::{Act, QUIET, ack, pass};
@@ -51,9 +52,9 @@ pub async fn an_attempt_that_was_interrupted_is_given_back_unspent(f: Fixture) {
     let worker = f.another_node().await.worker("office").start(|_| Act::Done).await;
     let call = worker.called("hello", 1).await[0].clone();
     assert_eq!(call.id, id);
-    if f.capabilities.attempts == punctual::transport::AttemptCount::Counted {
-        assert!(call.attempt <= 2, "{}", call.attempt);
-    }
+    // A broker that counts deliveries has counted this one; whoever else counts has not.
+    let most = if f.is_stored() || f.capabilities.attempts == AttemptCount::None { 1 } else { 2 };
+    assert!(call.attempt <= most, "attempt {}", call.attempt);
     pass(QUIET).await;
     assert_eq!(worker.seen().len(), 1);
     worker.stop().await;

@@ -17,7 +17,9 @@ struct Schema {
 
 impl Schema {
     async fn storage(&self) -> Result<Arc<PostgresStorage>> {
-        let builder = PostgresStorage::builder(&self.address).schema(&self.name).pool_size(4);
+        let sign = if self.address.contains('?') { '&' } else { '?' };
+        let address = format!("{}{sign}application_name={}", self.address, self.name);
+        let builder = PostgresStorage::builder(&address).schema(&self.name).pool_size(4);
         Ok(Arc::new(builder.connect().await?))
     }
 
@@ -43,6 +45,15 @@ impl Place for Schema {
         Ok(Some((storage.clone(), storage)))
     }
 
+    /// Ends the sessions of this case alone, which are known by their application's name.
+    async fn cut(&self) -> Result<()> {
+        let statement = format!(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = '{}'",
+            self.name
+        );
+        self.administer(&statement).await.map_err(|error| Error::internal(error.to_string()))
+    }
+
     async fn remove(&self) -> Result<()> {
         let name = &self.name;
         self.administer(&format!("DROP SCHEMA IF EXISTS \"{name}\" CASCADE"))
@@ -59,7 +70,6 @@ fn main() -> ExitCode {
     });
     let backend = backend
         .cannot(Need::Put, "nobody but Punctual writes into a storage's lines")
-        .cannot(Need::Restart, "other cases use the same server; chaos/ restarts one of its own")
-        .cannot(Need::Cut, "other cases use the same server; chaos/ breaks connections of its own");
+        .cannot(Need::Restart, "other cases use the same server; chaos/ restarts one of its own");
     transport::run("postgres", backend)
 }

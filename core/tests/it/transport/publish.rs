@@ -79,6 +79,46 @@ async fn what_nobody_has_subscribed_to_waits_for_the_default_group() {
     assert_eq!(received(&mut *consumer).await, [id]);
 }
 
+/// Another process with the same storage.
+fn beside(f: &Fixture, seed: u64) -> Fixture {
+    let owner = ProcessId::from_uuid(f.ids.next(at(0)));
+    let clock = Arc::new(f.clock.clone());
+    let transport = StoredTransport::new(f.transport.storage(), clock, owner, seconds(60));
+    Fixture { transport, clock: f.clock.clone(), ids: Ids::seeded(seed) }
+}
+
+#[tokio::test]
+async fn groups_are_known_to_other_processes_and_after_a_restart() {
+    let f = Fixture::new();
+    let mut desk = f.subscribe("desk").await;
+    let other = beside(&f, 9);
+    let id = other.publish(other.message(), Duration::ZERO).await;
+    assert_eq!(received(&mut *desk).await, [id]);
+    drop(desk);
+    let again = beside(&f, 10);
+    let id = again.publish(again.message(), Duration::ZERO).await;
+    assert_eq!(again.transport.topics().await.unwrap(), [mail()]);
+    assert_eq!(received(&mut *again.subscribe("desk").await).await, [id], "nobody was there");
+}
+
+#[tokio::test]
+async fn a_first_group_misses_nothing_and_a_further_one_a_second_at_most() {
+    let (f, early) = (Fixture::new(), Duration::from_millis(999));
+    let other = beside(&f, 9);
+    other.publish(other.message(), Duration::ZERO).await;
+    let mut desk = f.subscribe("desk").await;
+    let first = other.publish(other.message(), Duration::ZERO).await;
+    assert_eq!(received(&mut *desk).await, [first], "it was asked again");
+    let mut audit = f.subscribe("audit").await;
+    f.clock.advance(early);
+    other.publish(other.message(), Duration::ZERO).await;
+    assert_eq!(received(&mut *audit).await, [], "what was told is still believed");
+    f.clock.advance(Duration::from_millis(1));
+    other.publish(other.message(), Duration::ZERO).await;
+    assert_eq!(received(&mut *audit).await.len(), 1);
+    assert_eq!(received(&mut *desk).await.len(), 2);
+}
+
 #[tokio::test]
 async fn a_message_its_relay_still_holds_in_the_same_storage_is_not_lost() {
     let f = Fixture::new();
