@@ -95,7 +95,7 @@ impl Cluster {
     }
 
     /// Takes it down and up again; every connection to it breaks.
-    pub(crate) fn restart(&self) -> Result<()> {
+    pub(crate) fn cut(&self) -> Result<()> {
         self.down()?;
         let broker = self.address.split(',').next().unwrap_or_default();
         let until = add(SystemClock.now(), PATIENCE);
