@@ -5,6 +5,7 @@
 //! for it (`detached`, until `down`). Every scratch folder is on record, so that nothing is forgotten.
 
 pub mod detached;
+mod mqtt;
 mod place;
 mod postgres;
 mod presence;
@@ -13,6 +14,7 @@ mod record;
 mod running;
 mod server;
 
+pub use mqtt::Mqtt;
 pub use place::{Durability, Place};
 pub use postgres::Postgres;
 pub use presence::{LEFT_OUT, Presence};

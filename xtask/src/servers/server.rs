@@ -6,10 +6,10 @@ use std::process::Command;
 
 use anyhow::{Context, Result};
 
-use super::{Place, Postgres};
+use super::{Mqtt, Place, Postgres};
 
 /// Every product the tools can start.
-pub const SERVERS: &[&dyn Server] = &[&Postgres];
+pub const SERVERS: &[&dyn Server] = &[&Postgres, &Mqtt];
 
 /// A product with a server, as far as starting one goes.
 pub trait Server: Sync {

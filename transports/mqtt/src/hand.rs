@@ -1,0 +1,169 @@
+//! What a consumer has in hand: which messages of its session are out, and how each is settled. The broker
+//! knows them by number for as long as the session lives, across connections; when the session is gone, so
+//! are the numbers, and nobody is to acknowledge somebody else's message by an old one.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use punctual::jiff::Timestamp;
+use punctual::model::{Message, Topic};
+use punctual::{Error, Result};
+use tokio::sync::mpsc;
+
+use crate::codec::{Publish, Version};
+use crate::fault::Trouble;
+use crate::link::Link;
+use crate::names::Names;
+use crate::wire::{Parcel, read};
+
+/// What a consumer and its receipts share.
+pub(crate) struct Hand {
+    pub(crate) names: Names,
+    pub(crate) topic: Topic,
+    pub(crate) group: String,
+    pub(crate) client: String,
+    pub(crate) version: Version,
+    /// Host and port, for people.
+    pub(crate) place: String,
+    give: mpsc::UnboundedSender<Result<Taken>>,
+    inner: Mutex<Inner>,
+}
+
+#[derive(Default)]
+struct Inner {
+    link: Option<Arc<Link>>,
+    /// Counts sessions.
+    session: u64,
+    /// Counts messages, to tell apart those that bring no identity.
+    count: u64,
+    held: HashMap<u16, Holding>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Holding {
+    /// Somebody has it.
+    Held,
+    /// It was settled while there was no connection; the broker hears of it when it sends it again.
+    Settled,
+}
+
+/// A message's number in a session; zero for one that needs no acknowledgement.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Spot {
+    session: u64,
+    id: u16,
+}
+
+/// A message that is in hand.
+pub(crate) struct Taken {
+    pub(crate) spot: Spot,
+    pub(crate) message: Arc<Message>,
+    pub(crate) attempt: u32,
+    pub(crate) poison: Option<String>,
+}
+
+/// Whom a hand belongs to.
+pub(crate) struct Owner {
+    pub(crate) names: Names,
+    pub(crate) topic: Topic,
+    pub(crate) group: String,
+    pub(crate) client: String,
+    pub(crate) version: Version,
+    pub(crate) place: String,
+}
+
+impl Hand {
+    pub(crate) fn new(owner: Owner, give: mpsc::UnboundedSender<Result<Taken>>) -> Self {
+        let Owner { names, topic, group, client, version, place } = owner;
+        let inner = Mutex::default();
+        Self { names, topic, group, client, version, place, give, inner }
+    }
+
+    /// A connection is there; whether the broker still had the session.
+    pub(crate) fn connected(&self, link: Arc<Link>) {
+        let mut inner = self.inner();
+        if !link.welcome.session_present {
+            inner.session += 1;
+            inner.held.clear();
+        }
+        inner.link = Some(link);
+    }
+
+    /// The connection is gone.
+    pub(crate) fn disconnected(&self) {
+        self.inner().link = None;
+    }
+
+    /// A message has come: hands it on, unless it is in hand already, settled already, or not for us.
+    pub(crate) fn take(&self, publish: &Publish, now: Timestamp) {
+        let (spot, count) = {
+            let mut inner = self.inner();
+            match inner.held.get(&publish.id) {
+                Some(Holding::Held) => return,
+                Some(Holding::Settled) => return inner.acknowledge(publish.id),
+                None => {}
+            }
+            if publish.id > 0 {
+                inner.held.insert(publish.id, Holding::Held);
+            }
+            inner.count += 1;
+            (Spot { session: inner.session, id: publish.id }, inner.count)
+        };
+        let (client, session) = (&self.client, spot.session);
+        let place = format_args!("{client}/{session}/{count}");
+        let received = read(publish, &self.topic, place, now);
+        if !received.is_for(&self.group) {
+            return self.settle(spot);
+        }
+        let message = Arc::new(received.message);
+        let attempt = received.attempt.saturating_add(1);
+        self.give(Taken { spot, message, attempt, poison: received.poison });
+    }
+
+    /// Hands a message on, for the first time or again. A consumer that is gone leaves it to its session.
+    pub(crate) fn give(&self, taken: Taken) {
+        let _ = self.give.send(Ok(taken));
+    }
+
+    /// Tells the consumer that something went wrong.
+    pub(crate) fn tell(&self, trouble: &Trouble) {
+        let _ = self.give.send(Err(trouble.told(&self.place).during("receive")));
+    }
+
+    /// Done with a message.
+    pub(crate) fn settle(&self, spot: Spot) {
+        let mut inner = self.inner();
+        if spot.id > 0 && spot.session == inner.session {
+            inner.acknowledge(spot.id);
+        }
+    }
+
+    /// Publishes on the consumer's own connection; answers whether somebody had subscribed to it, as far
+    /// as the broker tells.
+    pub(crate) async fn publish(&self, parcel: Parcel) -> Result<bool> {
+        let link = self.inner().link.clone();
+        let Some(link) = link else {
+            return Err(Error::unavailable(format!(
+                "there is no connection to the MQTT broker at {}; the delivery comes again",
+                self.place
+            )));
+        };
+        let unmatched = link.publish(&[parcel]).await;
+        unmatched.map(|count| count == 0).map_err(|trouble| trouble.told(&self.place))
+    }
+
+    fn inner(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Inner {
+    fn acknowledge(&mut self, id: u16) {
+        let is_heard = self.link.as_ref().is_some_and(|link| link.ack(id));
+        if is_heard {
+            self.held.remove(&id);
+        } else {
+            self.held.insert(id, Holding::Settled);
+        }
+    }
+}
