@@ -109,8 +109,7 @@ impl Adopter {
         let mut parcels = Vec::with_capacity(piece.len());
         for publish in piece.drain(..) {
             ids.push(publish.id);
-            let is_ours =
-                publish.topic != inbox && self.names.member_of(&publish.topic).is_none();
+            let is_ours = publish.topic != inbox && self.names.member_of(&publish.topic).is_none();
             if is_ours {
                 parcels.push(self.parcel(own.clone(), publish, orphan));
             }

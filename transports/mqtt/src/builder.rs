@@ -141,8 +141,7 @@ impl MqttBuilder {
         let client = client(&self.prefix, &ids.next(dial.clock.now()).to_string());
         let prefix = self.prefix;
         let link = Mutex::new(None);
-        let mut producer =
-            Producer { dial, client, prefix, payload_max: self.payload_max, link };
+        let mut producer = Producer { dial, client, prefix, payload_max: self.payload_max, link };
         let opened = producer.open().await;
         let opened =
             opened.map_err(|trouble| trouble.told(&producer.dial.place()).during("connect"))?;

@@ -77,11 +77,19 @@ pub(crate) enum Incoming {
     Welcome(Welcome),
     Publish(Publish),
     /// A publish is confirmed, or refused.
-    Confirmed { id: u16, code: u8 },
+    Confirmed {
+        id: u16,
+        code: u8,
+    },
     /// Subscriptions are granted, or refused, each with a code; none for ended ones.
-    Subscribed { id: u16, codes: Vec<u8> },
+    Subscribed {
+        id: u16,
+        codes: Vec<u8>,
+    },
     Pong,
-    Goodbye { code: u8 },
+    Goodbye {
+        code: u8,
+    },
 }
 
 /// A packet that breaks the protocol.

@@ -115,7 +115,11 @@ impl Dial {
             .map_err(|error| Trouble::Untrusted(error.to_string()))?;
         match tls.connect(name, stream).await {
             Ok(stream) => Ok(Box::new(stream)),
-            Err(error) if error.get_ref().is_some_and(|inner| inner.is::<rustls::Error>()) => {
+            Err(error)
+                if error
+                    .get_ref()
+                    .is_some_and(<dyn std::error::Error + Send + Sync>::is::<rustls::Error>) =>
+            {
                 Err(Trouble::Untrusted(error.to_string()))
             }
             Err(error) => Err(Trouble::Unreachable(error.to_string())),

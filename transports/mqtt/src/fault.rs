@@ -69,12 +69,13 @@ impl Trouble {
                 5 => 0x87,
                 other => *other,
             }),
-            Self::Lacks(what) => (ErrorKind::Unsupported, format!("has no {what}, which is needed")),
+            Self::Lacks(what) => {
+                (ErrorKind::Unsupported, format!("has no {what}, which is needed"))
+            }
             Self::Lost(why) => (ErrorKind::Unavailable, format!("is not connected: {why}")),
-            Self::Dismissed(code) => (
-                ErrorKind::Unavailable,
-                format!("ended the connection: {}", words(*code)),
-            ),
+            Self::Dismissed(code) => {
+                (ErrorKind::Unavailable, format!("ended the connection: {}", words(*code)))
+            }
             Self::Silent(length) => {
                 (ErrorKind::Unavailable, format!("has not answered for {length:?}"))
             }
@@ -112,10 +113,9 @@ fn refused(what: &str, code: u8) -> (ErrorKind, String) {
             ErrorKind::Invalid,
             format!("does not permit to {what}; allow its user the topics under the prefix"),
         ),
-        0x80 | 0x83 | 0x97 => (
-            ErrorKind::Unavailable,
-            format!("refused to {what}: {}", words(code)),
-        ),
+        0x80 | 0x83 | 0x97 => {
+            (ErrorKind::Unavailable, format!("refused to {what}: {}", words(code)))
+        }
         0x9e => (
             ErrorKind::Unsupported,
             format!("refused to {what}: it has no shared subscriptions, which are needed"),

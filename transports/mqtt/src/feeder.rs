@@ -114,18 +114,15 @@ impl Feeder {
             match self.next(&mut arriving, look_at).await {
                 Next::Stop => return Ok(()),
                 Next::Arrived(None) => return Err(link.trouble()),
-                Next::Arrived(Some(publish)) => match names.member_of(&publish.topic) {
-                    Some(id) => {
-                        let is_wrong = self.members.note(id, &publish.payload, clock.now());
-                        if is_wrong {
-                            link.announce(&publish.topic, HERE).await?;
-                        }
-                    }
-                    None => {
+                Next::Arrived(Some(publish)) => {
+                    let Some(id) = names.member_of(&publish.topic) else {
                         self.hand.take(&publish, clock.now());
                         continue;
+                    };
+                    if self.members.note(id, &publish.payload, clock.now()) {
+                        link.announce(&publish.topic, HERE).await?;
                     }
-                },
+                }
                 Next::Adopted((orphan, adopted)) => self.adopted(&orphan, adopted),
                 Next::Look => {}
             }

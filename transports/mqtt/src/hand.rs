@@ -2,11 +2,11 @@
 //! knows them by number for as long as the session lives, across connections; when the session is gone, so
 //! are the numbers, and nobody is to acknowledge somebody else's message by an old one.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use punctual::jiff::Timestamp;
-use punctual::model::{Message, Topic};
+use punctual::model::{Message, MessageId, Topic};
 use punctual::{Error, Result};
 use tokio::sync::mpsc;
 
@@ -15,6 +15,9 @@ use crate::fault::Trouble;
 use crate::link::Link;
 use crate::names::Names;
 use crate::wire::{Parcel, read};
+
+/// How many acknowledgements are remembered, in case a breaking connection takes them along.
+const ACKED_MAX: usize = 1_024;
 
 /// What a consumer and its receipts share.
 pub(crate) struct Hand {
@@ -37,6 +40,8 @@ struct Inner {
     /// Counts messages, to tell apart those that bring no identity.
     count: u64,
     held: HashMap<u16, Holding>,
+    /// The last that were acknowledged: nobody confirms that the broker has heard it.
+    acked: VecDeque<(u16, MessageId)>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -85,6 +90,7 @@ impl Hand {
         if !link.welcome.session_present {
             inner.session += 1;
             inner.held.clear();
+            inner.acked.clear();
         }
         inner.link = Some(link);
     }
@@ -112,8 +118,10 @@ impl Hand {
         let (client, session) = (&self.client, spot.session);
         let place = format_args!("{client}/{session}/{count}");
         let received = read(publish, &self.topic, place, now);
-        if !received.is_for(&self.group) {
-            return self.settle(spot);
+        let is_known =
+            publish.again && self.inner().acked.contains(&(spot.id, received.message.id));
+        if is_known || !received.is_for(&self.group) {
+            return self.settle(spot, received.message.id);
         }
         let message = Arc::new(received.message);
         let attempt = received.attempt.saturating_add(1);
@@ -131,10 +139,14 @@ impl Hand {
     }
 
     /// Done with a message.
-    pub(crate) fn settle(&self, spot: Spot) {
+    pub(crate) fn settle(&self, spot: Spot, message: MessageId) {
         let mut inner = self.inner();
         if spot.id > 0 && spot.session == inner.session {
             inner.acknowledge(spot.id);
+            if inner.acked.len() == ACKED_MAX {
+                inner.acked.pop_front();
+            }
+            inner.acked.push_back((spot.id, message));
         }
     }
 

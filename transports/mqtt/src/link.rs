@@ -85,15 +85,19 @@ impl Link {
         let (out, orders) = mpsc::channel(PIECES_MAX);
         let (acks, acked) = mpsc::unbounded_channel();
         let (arrive, arriving) = mpsc::unbounded_channel();
-        let run = pump::run(dialled, shared.clone(), pump::Ends {
-            orders,
-            acked,
-            arrive,
-            clock: dial.clock.clone(),
-            keep_alive: welcome
-                .keep_alive
-                .map_or(dial.keep_alive, |seconds| std::time::Duration::from_secs(seconds.into())),
-        });
+        let run = pump::run(
+            dialled,
+            shared.clone(),
+            pump::Ends {
+                orders,
+                acked,
+                arrive,
+                clock: dial.clock.clone(),
+                keep_alive: welcome.keep_alive.map_or(dial.keep_alive, |seconds| {
+                    std::time::Duration::from_secs(seconds.into())
+                }),
+            },
+        );
         let task = tokio::spawn(run).abort_handle();
         let dial = dial.clone();
         Ok((Self { shared, out, acks, task, welcome, dial }, arriving))

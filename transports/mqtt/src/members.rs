@@ -103,7 +103,8 @@ impl Members {
 
     /// Identities begin with a time, so the least is the eldest.
     fn is_eldest(&self, now: Timestamp) -> bool {
-        let mut here = self.others.iter().filter(|(_, member)| member.is_here && member.free_at > now);
+        let mut here =
+            self.others.iter().filter(|(_, member)| member.is_here && member.free_at > now);
         here.all(|(id, _)| *id > self.own)
     }
 }

@@ -24,7 +24,7 @@ pub(crate) struct MqttReceipt {
 impl MqttReceipt {
     fn settle(&mut self) {
         if let Some(taken) = self.taken.take() {
-            self.hand.settle(taken.spot);
+            self.hand.settle(taken.spot, taken.message.id);
         }
     }
 
@@ -59,7 +59,11 @@ impl Acknowledge for MqttReceipt {
             )));
         }
         let wire = Wire::of(&self.outgoing()?)?;
-        if !self.publish(&self.hand.names.own, wire).await.map_err(|error| error.during("requeue"))? {
+        if !self
+            .publish(&self.hand.names.own, wire)
+            .await
+            .map_err(|error| error.during("requeue"))?
+        {
             return Err(Error::unavailable(format!(
                 "no session of the group {:?} is on the MQTT broker at {}; the delivery comes again",
                 self.hand.group, self.hand.place

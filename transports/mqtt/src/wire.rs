@@ -114,14 +114,8 @@ pub(crate) fn read(
     place: std::fmt::Arguments<'_>,
     now: Timestamp,
 ) -> Received {
-    let arrived = |body, content_type| Arrived {
-        topic,
-        body,
-        content_type,
-        key: None,
-        place,
-        sent_at: now,
-    };
+    let arrived =
+        |body, content_type| Arrived { topic, body, content_type, key: None, place, sent_at: now };
     let is_envelope = publish.content_type.is_none() && publish.payload.starts_with(MARK);
     if !is_envelope {
         let headers = publish.properties.iter();

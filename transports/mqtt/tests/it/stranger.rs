@@ -30,13 +30,8 @@ pub(crate) async fn publish(
         user_properties: headers.map(|(a, b)| ((*a).to_owned(), (*b).to_owned())).collect(),
         ..PublishProperties::default()
     };
-    let sent = client.publish_with_properties(
-        name,
-        QoS::AtLeastOnce,
-        false,
-        body.to_vec(),
-        properties,
-    );
+    let sent =
+        client.publish_with_properties(name, QoS::AtLeastOnce, false, body.to_vec(), properties);
     sent.await.map_err(|error| error.to_string())?;
     until(&mut events, |packet| matches!(packet, Packet::PubAck(_)).then_some(())).await
 }
