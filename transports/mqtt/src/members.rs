@@ -121,19 +121,19 @@ mod tests {
         Members::new(own.to_owned(), Duration::from_secs(10))
     }
 
-    fn orphan(id: &str, is_in_order: bool) -> Option<Orphan> {
-        Some(Orphan { id: id.to_owned(), is_in_order })
+    fn orphan(id: &str, is_in_order: bool) -> Orphan {
+        Orphan { id: id.to_owned(), is_in_order }
     }
 
     #[test]
     fn one_that_left_is_adopted_at_once_and_one_that_broke_after_a_while() {
         let mut members = members("b");
         members.note("a", LEFT, at(0));
-        assert_eq!(members.orphan(at(0)), orphan("a", true));
+        assert_eq!(members.orphan(at(0)), Some(orphan("a", true)));
         members.note("a", GONE, at(0));
         assert_eq!(members.orphan(at(9)), None);
         assert_eq!(members.next_look(at(9)), at(10));
-        assert_eq!(members.orphan(at(10)), orphan("a", false));
+        assert_eq!(members.orphan(at(10)), Some(orphan("a", false)));
         members.note("a", HERE, at(10));
         assert_eq!(members.orphan(at(60)), None, "it came back");
         members.note("a", b"", at(60));
@@ -148,7 +148,7 @@ mod tests {
         assert_eq!(members.orphan(at(1)), None, "a is older");
         members.note("d", HERE, at(1));
         members.note("a", GONE, at(2));
-        assert_eq!(members.orphan(at(2)), orphan("c", true));
+        assert_eq!(members.orphan(at(2)), Some(orphan("c", true)));
     }
 
     #[test]
@@ -157,10 +157,10 @@ mod tests {
         members.note("a", HERE, at(0));
         assert_eq!(members.orphan(at(69)), None);
         assert_eq!(members.next_look(at(0)), at(70));
-        assert_eq!(members.orphan(at(70)), orphan("a", false));
+        assert_eq!(members.orphan(at(70)), Some(orphan("a", false)));
         members.try_again("a", at(70));
         assert_eq!(members.orphan(at(74)), None);
-        assert_eq!(members.orphan(at(75)), orphan("a", false));
+        assert_eq!(members.orphan(at(75)), Some(orphan("a", false)));
         members.forget("a");
         assert_eq!(members.orphan(at(80)), None);
     }
