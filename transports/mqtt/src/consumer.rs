@@ -63,13 +63,15 @@ impl Consumer for MqttConsumer {
         }
         let ended = || Error::internal("the feeder of the consumer has ended; subscribe again");
         let room = self.room.clone().acquire_owned().await.map_err(|_| ended())?;
-        let first = self.taken.recv().await.ok_or_else(ended)??;
+        let first = self.taken.recv().await.ok_or_else(ended)?;
+        let first = first.inspect_err(|_| self.hand.heard())?;
         let mut deliveries = vec![self.delivery(first, room)];
         while deliveries.len() < limit {
             let Ok(room) = self.room.clone().try_acquire_owned() else { break };
             match self.taken.try_recv() {
                 Ok(Ok(taken)) => deliveries.push(self.delivery(taken, room)),
                 Ok(Err(error)) => {
+                    self.hand.heard();
                     self.trouble = Some(error);
                     break;
                 }

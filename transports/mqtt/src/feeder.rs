@@ -181,8 +181,9 @@ impl Feeder {
     async fn leave(&mut self, link: &Link) {
         self.adoptions.shutdown().await;
         let member = self.hand.names.member(&self.id);
-        // Without a connection the broker says that we are gone.
-        let _ = link.publish(&[Parcel::note(&member, LEFT)]).await;
+        // Nothing is waited for: the broker reads it before the goodbye, and without a connection says
+        // itself that we are gone.
+        let _ = link.announce(&member, LEFT).await;
         link.end().await;
         self.hand.disconnected();
     }

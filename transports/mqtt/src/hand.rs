@@ -3,6 +3,7 @@
 //! are the numbers, and nobody is to acknowledge somebody else's message by an old one.
 
 use std::collections::{HashMap, VecDeque};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use punctual::jiff::Timestamp;
@@ -18,6 +19,8 @@ use crate::wire::{Parcel, read};
 
 /// How many acknowledgements are remembered, in case a breaking connection takes them along.
 const ACKED_MAX: usize = 1_024;
+/// The most messages in hand that nobody confirms: nothing else keeps their sender from sending more.
+const UNCONFIRMED_MAX: usize = 10_000;
 
 /// What a consumer and its receipts share.
 pub(crate) struct Hand {
@@ -29,6 +32,7 @@ pub(crate) struct Hand {
     /// Host and port, for people.
     pub(crate) place: String,
     give: mpsc::UnboundedSender<Result<Taken>>,
+    is_told: AtomicBool,
     inner: Mutex<Inner>,
 }
 
@@ -42,6 +46,8 @@ struct Inner {
     held: HashMap<u16, Holding>,
     /// The last that were acknowledged: nobody confirms that the broker has heard it.
     acked: VecDeque<(u16, MessageId)>,
+    /// Messages in hand that need no acknowledgement.
+    unconfirmed: usize,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -80,8 +86,8 @@ pub(crate) struct Owner {
 impl Hand {
     pub(crate) fn new(owner: Owner, give: mpsc::UnboundedSender<Result<Taken>>) -> Self {
         let Owner { names, topic, group, client, version, place } = owner;
-        let inner = Mutex::default();
-        Self { names, topic, group, client, version, place, give, inner }
+        let (is_told, inner) = (AtomicBool::new(false), Mutex::default());
+        Self { names, topic, group, client, version, place, give, is_told, inner }
     }
 
     /// A connection is there; whether the broker still had the session.
@@ -111,6 +117,11 @@ impl Hand {
             }
             if publish.id > 0 {
                 inner.held.insert(publish.id, Holding::Held);
+            } else if inner.unconfirmed == UNCONFIRMED_MAX {
+                tracing::warn!(topic = %self.topic, "a message sent without confirmation is thrown away: too many wait");
+                return;
+            } else {
+                inner.unconfirmed += 1;
             }
             inner.count += 1;
             (Spot { session: inner.session, id: publish.id }, inner.count)
@@ -135,13 +146,23 @@ impl Hand {
 
     /// Tells the consumer that something went wrong.
     pub(crate) fn tell(&self, trouble: &Trouble) {
-        let _ = self.give.send(Err(trouble.told(&self.place).during("receive")));
+        // One is enough until it is heard.
+        if !self.is_told.swap(true, Ordering::Relaxed) {
+            let _ = self.give.send(Err(trouble.told(&self.place).during("receive")));
+        }
+    }
+
+    /// The consumer has heard of it.
+    pub(crate) fn heard(&self) {
+        self.is_told.store(false, Ordering::Relaxed);
     }
 
     /// Done with a message.
     pub(crate) fn settle(&self, spot: Spot, message: MessageId) {
         let mut inner = self.inner();
-        if spot.id > 0 && spot.session == inner.session {
+        if spot.id == 0 {
+            inner.unconfirmed = inner.unconfirmed.saturating_sub(1);
+        } else if spot.session == inner.session {
             inner.acknowledge(spot.id);
             if inner.acked.len() == ACKED_MAX {
                 inner.acked.pop_front();

@@ -5,18 +5,20 @@
 
 mod batch;
 mod pump;
+mod shared;
 
-use std::collections::HashMap;
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::BytesMut;
 use punctual::clock::{add, within};
-use tokio::sync::{Notify, Semaphore, mpsc, oneshot};
+use tokio::sync::{mpsc, oneshot};
 use tokio::task::AbortHandle;
 
 use self::batch::Batch;
-use crate::codec::{self, Head, Publish, Version, Welcome};
+use self::shared::{Shared, Waiting};
+use crate::codec::{self, Head, Publish, Welcome};
 use crate::dial::{Dial, Who};
 use crate::fault::{REFUSAL, Trouble};
 use crate::wire::Parcel;
@@ -48,56 +50,23 @@ enum Order {
     End,
 }
 
-struct Shared {
-    state: Mutex<State>,
-    /// Room for unconfirmed messages.
-    window: Semaphore,
-    ended: Notify,
-    version: Version,
-}
-
-#[derive(Default)]
-struct State {
-    last: u16,
-    waiting: HashMap<u16, Waiting>,
-    ended: Option<Trouble>,
-}
-
-/// Who waits for an answer.
-enum Waiting {
-    /// With whether it is of no use when nobody has subscribed to it.
-    Publish(Arc<Batch>, bool),
-    Subscribe(oneshot::Sender<Vec<u8>>),
-}
-
 impl Link {
     /// Connects.
     pub(crate) async fn open(dial: &Dial, who: Who<'_>) -> Result<(Self, Arriving), Trouble> {
         let dialled = dial.open(who).await?;
         let welcome = dialled.welcome;
         let window = usize::from(welcome.receive_max.min(WINDOW_MAX));
-        let shared = Arc::new(Shared {
-            state: Mutex::default(),
-            window: Semaphore::new(window),
-            ended: Notify::new(),
-            version: dial.version,
-        });
+        let shared = Arc::new(Shared::new(window, dial.version));
         let (out, orders) = mpsc::channel(PIECES_MAX);
         let (acks, acked) = mpsc::unbounded_channel();
         let (arrive, arriving) = mpsc::unbounded_channel();
-        let run = pump::run(
-            dialled,
-            shared.clone(),
-            pump::Ends {
-                orders,
-                acked,
-                arrive,
-                clock: dial.clock.clone(),
-                keep_alive: welcome.keep_alive.map_or(dial.keep_alive, |seconds| {
-                    std::time::Duration::from_secs(seconds.into())
-                }),
-            },
-        );
+        // None means that the broker does not look.
+        let told = welcome.keep_alive.filter(|seconds| *seconds > 0);
+        let keep_alive =
+            told.map_or(dial.keep_alive, |seconds| Duration::from_secs(seconds.into()));
+        let clock = dial.clock.clone();
+        let ends = pump::Ends { orders, acked, arrive, clock, keep_alive };
+        let run = pump::run(dialled, shared.clone(), ends);
         let task = tokio::spawn(run).abort_handle();
         let dial = dial.clone();
         Ok((Self { shared, out, acks, task, welcome, dial }, arriving))
@@ -288,74 +257,5 @@ impl Drop for Link {
 impl fmt::Debug for Link {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Link").field("dial", &self.dial).finish_non_exhaustive()
-    }
-}
-
-impl Shared {
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Writes down who waits, under a number that nobody else waits under.
-    fn expect(&self, waiting: Waiting) -> Result<u16, Trouble> {
-        let mut state = self.state();
-        if state.ended.is_some() {
-            return Err(state.trouble());
-        }
-        let mut id = state.last;
-        // The window is smaller than the numbers there are, so this finds one.
-        loop {
-            id = id.checked_add(1).unwrap_or(1);
-            if !state.waiting.contains_key(&id) {
-                break;
-            }
-        }
-        state.last = id;
-        state.waiting.insert(id, waiting);
-        Ok(id)
-    }
-
-    /// A message that was not sent after all.
-    fn forget(&self, id: u16) {
-        if self.state().waiting.remove(&id).is_some() {
-            self.window.add_permits(1);
-        }
-    }
-
-    fn confirm(&self, id: u16, code: u8) {
-        let waiting = self.state().waiting.remove(&id);
-        if let Some(Waiting::Publish(batch, is_awaited)) = waiting {
-            self.window.add_permits(1);
-            batch.confirm(code, is_awaited);
-        }
-    }
-
-    fn subscribed(&self, id: u16, codes: Vec<u8>) {
-        let waiting = self.state().waiting.remove(&id);
-        if let Some(Waiting::Subscribe(answer)) = waiting {
-            let _ = answer.send(codes);
-        }
-    }
-
-    /// The end: nobody waits any longer. The first reason stays.
-    fn end(&self, trouble: Trouble) {
-        let waiting = {
-            let mut state = self.state();
-            state.ended.get_or_insert_with(|| trouble.clone());
-            std::mem::take(&mut state.waiting)
-        };
-        self.window.close();
-        for waiting in waiting.into_values() {
-            if let Waiting::Publish(batch, _) = waiting {
-                batch.fail(trouble.clone());
-            }
-        }
-        self.ended.notify_waiters();
-    }
-}
-
-impl State {
-    fn trouble(&self) -> Trouble {
-        self.ended.clone().unwrap_or_else(|| Trouble::Lost("it is ending".to_owned()))
     }
 }

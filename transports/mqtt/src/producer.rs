@@ -5,6 +5,7 @@
 
 use std::sync::Arc;
 
+use punctual::clock::{add, within};
 use punctual::model::Topic;
 use punctual::transport::Outgoing;
 use punctual::wire::Wire;
@@ -49,7 +50,10 @@ impl Producer {
 
     /// The present connection, or a new one.
     pub(crate) async fn open(&self) -> std::result::Result<Arc<Link>, Trouble> {
-        let mut slot = self.link.lock().await;
+        let Dial { clock, timeout, .. } = &self.dial;
+        // Of many who wait for a broker that does not answer, none waits for all the others.
+        let slot = within(&**clock, add(clock.now(), *timeout), self.link.lock()).await;
+        let mut slot = slot.ok_or(Trouble::Silent(*timeout))?;
         if let Some(link) = slot.as_ref().filter(|link| !link.has_ended()) {
             return Ok(link.clone());
         }

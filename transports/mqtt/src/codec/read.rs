@@ -11,8 +11,8 @@ pub(crate) fn next(buffer: &mut BytesMut, version: Version) -> Read<Option<Incom
     let Some((&first, rest)) = buffer.split_first() else { return Ok(None) };
     let Some((length, size)) = length(rest)? else { return Ok(None) };
     let whole = 1 + size + length;
+    // Room is made as it comes and not as it is announced.
     if buffer.len() < whole {
-        buffer.reserve(whole - buffer.len());
         return Ok(None);
     }
     let mut packet = buffer.split_to(whole);
