@@ -44,6 +44,7 @@ pub struct MqttBuilder {
     patience: Duration,
     timeout: Duration,
     payload_max: usize,
+    allows_unheard: bool,
     durable: bool,
 }
 
@@ -60,6 +61,7 @@ impl MqttBuilder {
             patience: PATIENCE,
             timeout: TIMEOUT,
             payload_max: PAYLOAD_MAX,
+            allows_unheard: false,
             durable: false,
         }
     }
@@ -110,6 +112,13 @@ impl MqttBuilder {
         self
     }
 
+    /// Whether publishing succeeds when nobody has subscribed and the broker throws the message away; it
+    /// does not, unless said otherwise. In version 3.1.1 the broker does not tell, and it always does.
+    pub fn allow_unheard(mut self, allows: bool) -> Self {
+        self.allows_unheard = allows;
+        self
+    }
+
     /// Whether accepted messages survive a restart of the broker, which MQTT has no way to ask; no, unless
     /// said otherwise. Mosquitto needs `persistence true`, and then keeps them when it ends in order.
     pub fn durable(mut self, durable: bool) -> Self {
@@ -141,7 +150,8 @@ impl MqttBuilder {
         let client = client(&self.prefix, &ids.next(dial.clock.now()).to_string());
         let prefix = self.prefix;
         let link = Mutex::new(None);
-        let mut producer = Producer { dial, client, prefix, payload_max: self.payload_max, link };
+        let (payload_max, allows_unheard) = (self.payload_max, self.allows_unheard);
+        let mut producer = Producer { dial, client, prefix, payload_max, allows_unheard, link };
         let opened = producer.open().await;
         let opened =
             opened.map_err(|trouble| trouble.told(&producer.dial.place()).during("connect"))?;

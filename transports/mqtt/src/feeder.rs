@@ -116,7 +116,7 @@ impl Feeder {
                 Next::Arrived(None) => return Err(link.trouble()),
                 Next::Arrived(Some(publish)) => {
                     let Some(id) = names.member_of(&publish.topic) else {
-                        self.hand.take(&publish, clock.now());
+                        self.hand.take(publish, clock.now());
                         continue;
                     };
                     if self.members.note(id, &publish.payload, clock.now()) {

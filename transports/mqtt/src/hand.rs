@@ -1,6 +1,7 @@
 //! What a consumer has in hand: which messages of its session are out, and how each is settled. The broker
-//! knows them by number for as long as the session lives, across connections; when the session is gone, so
-//! are the numbers, and nobody is to acknowledge somebody else's message by an old one.
+//! knows them by number for as long as the session lives, across connections. When the session is gone, or
+//! the broker counts anew after a restart, so are the numbers, and nobody is to acknowledge somebody else's
+//! message by an old one: a number is only believed together with what came under it.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -39,9 +40,7 @@ pub(crate) struct Hand {
 #[derive(Default)]
 struct Inner {
     link: Option<Arc<Link>>,
-    /// Counts sessions.
-    session: u64,
-    /// Counts messages, to tell apart those that bring no identity.
+    /// Counts messages, to tell apart those that bring no identity or have the same number in turn.
     count: u64,
     held: HashMap<u16, Holding>,
     /// The last that were acknowledged: nobody confirms that the broker has heard it.
@@ -50,18 +49,29 @@ struct Inner {
     unconfirmed: usize,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Holding {
-    /// Somebody has it.
-    Held,
-    /// It was settled while there was no connection; the broker hears of it when it sends it again.
-    Settled,
+/// A message that the broker waits to hear of.
+struct Holding {
+    count: u64,
+    /// Whether it was settled while there was no connection; the broker hears of it when it sends it
+    /// again.
+    is_settled: bool,
+    /// As it came, to know it again: a broker that was restarted may give its number to another.
+    publish: Publish,
 }
 
-/// A message's number in a session; zero for one that needs no acknowledgement.
+impl Holding {
+    fn is(&self, publish: &Publish) -> bool {
+        let held = &self.publish;
+        publish.again
+            && (&held.topic, &held.payload) == (&publish.topic, &publish.payload)
+            && held.properties == publish.properties
+    }
+}
+
+/// Which message it is; its number is zero when it needs no acknowledgement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Spot {
-    session: u64,
+    count: u64,
     id: u16,
 }
 
@@ -94,7 +104,6 @@ impl Hand {
     pub(crate) fn connected(&self, link: Arc<Link>) {
         let mut inner = self.inner();
         if !link.welcome.session_present {
-            inner.session += 1;
             inner.held.clear();
             inner.acked.clear();
         }
@@ -107,34 +116,20 @@ impl Hand {
     }
 
     /// A message has come: hands it on, unless it is in hand already, settled already, or not for us.
-    pub(crate) fn take(&self, publish: &Publish, now: Timestamp) {
-        let (spot, count) = {
-            let mut inner = self.inner();
-            match inner.held.get(&publish.id) {
-                Some(Holding::Held) => return,
-                Some(Holding::Settled) => return inner.acknowledge(publish.id),
-                None => {}
-            }
-            if publish.id > 0 {
-                inner.held.insert(publish.id, Holding::Held);
-            } else if inner.unconfirmed == UNCONFIRMED_MAX {
-                tracing::warn!(topic = %self.topic, "a message sent without confirmation is thrown away: too many wait");
-                return;
-            } else {
-                inner.unconfirmed += 1;
-            }
-            inner.count += 1;
-            (Spot { session: inner.session, id: publish.id }, inner.count)
-        };
-        let (client, session) = (&self.client, spot.session);
-        let place = format_args!("{client}/{session}/{count}");
-        let received = read(publish, &self.topic, place, now);
-        let is_known =
-            publish.again && self.inner().acked.contains(&(spot.id, received.message.id));
-        if is_known || !received.is_for(&self.group) {
-            return self.settle(spot, received.message.id);
-        }
+    pub(crate) fn take(&self, publish: Publish, now: Timestamp) {
+        let Some(spot) = self.inner().spot(&publish) else { return };
+        let place = format_args!("{}/{}", self.client, spot.count);
+        let received = read(&publish, &self.topic, place, now);
         let message = Arc::new(received.message);
+        let is_known = publish.again && self.inner().acked.contains(&(spot.id, message.id));
+        let is_ours = received.group.as_deref().is_none_or(|only| only == self.group);
+        if spot.id > 0 {
+            let holding = Holding { count: spot.count, is_settled: false, publish };
+            self.inner().held.insert(spot.id, holding);
+        }
+        if is_known || !is_ours {
+            return self.settle(spot, message.id);
+        }
         let attempt = received.attempt.saturating_add(1);
         self.give(Taken { spot, message, attempt, poison: received.poison });
     }
@@ -162,7 +157,7 @@ impl Hand {
         let mut inner = self.inner();
         if spot.id == 0 {
             inner.unconfirmed = inner.unconfirmed.saturating_sub(1);
-        } else if spot.session == inner.session {
+        } else if inner.held.get(&spot.id).is_some_and(|held| held.count == spot.count) {
             inner.acknowledge(spot.id);
             if inner.acked.len() == ACKED_MAX {
                 inner.acked.pop_front();
@@ -191,12 +186,32 @@ impl Hand {
 }
 
 impl Inner {
+    /// The place of a message that has come; none when there is nothing to hand on.
+    fn spot(&mut self, publish: &Publish) -> Option<Spot> {
+        let id = publish.id;
+        if let Some(held) = self.held.get(&id).filter(|held| held.is(publish)) {
+            if held.is_settled {
+                self.acknowledge(id);
+            }
+            return None;
+        }
+        if id == 0 {
+            if self.unconfirmed == UNCONFIRMED_MAX {
+                tracing::warn!("a message sent without confirmation is lost: too many wait");
+                return None;
+            }
+            self.unconfirmed += 1;
+        }
+        self.count += 1;
+        Some(Spot { count: self.count, id })
+    }
+
     fn acknowledge(&mut self, id: u16) {
         let is_heard = self.link.as_ref().is_some_and(|link| link.ack(id));
         if is_heard {
             self.held.remove(&id);
-        } else {
-            self.held.insert(id, Holding::Settled);
+        } else if let Some(held) = self.held.get_mut(&id) {
+            held.is_settled = true;
         }
     }
 }

@@ -25,6 +25,8 @@ pub(crate) struct Producer {
     pub(crate) client: String,
     pub(crate) prefix: String,
     pub(crate) payload_max: usize,
+    /// Whether a message for everybody may find nobody.
+    pub(crate) allows_unheard: bool,
     pub(crate) link: Mutex<Option<Arc<Link>>>,
 }
 
@@ -38,9 +40,9 @@ impl Producer {
         let told = |trouble: Trouble| trouble.told(&self.dial.place()).during("publish");
         let link = self.open().await.map_err(told)?;
         if link.publish(&parcels).await.map_err(told)? > 0 {
-            // It was to go back to somebody, and the broker has thrown it away.
+            // The broker has thrown it away, and calls that success.
             return Err(Error::unavailable(format!(
-                "no session of the group these messages are for is on the MQTT broker at {}; start one of its consumers",
+                "the MQTT broker at {} has no subscription for some of these messages and threw them away; start a consumer first, or say allow_unheard(true)",
                 self.dial.place()
             ))
             .during("publish"));
@@ -100,7 +102,10 @@ impl Producer {
                 }
             };
             let parcel = Parcel::new(name, Wire::of(outgoing)?, self.dial.version)?;
-            parcels.push(Parcel { is_awaited: outgoing.group.is_some(), ..parcel });
+            parcels.push(Parcel {
+                is_awaited: !self.allows_unheard || outgoing.group.is_some(),
+                ..parcel
+            });
         }
         Ok(parcels)
     }

@@ -17,6 +17,7 @@ cases! {
     what_is_in_hand_stays_in_hand_when_the_connection_breaks,
     what_is_settled_without_a_connection_is_not_delivered_again,
     what_is_for_a_group_that_nobody_knows_is_refused,
+    what_nobody_has_subscribed_to_is_refused_unless_allowed,
     topics_are_those_that_groups_have_subscribed_to,
     names_that_mean_something_to_mqtt_are_topics_and_groups_like_others,
 }
@@ -123,6 +124,15 @@ async fn what_is_for_a_group_that_nobody_knows_is_refused() {
     let mut consumer = subscribe(&transport, "nobody").await;
     transport.publish(vec![back], SystemClock.now()).await.unwrap();
     ack(next(&mut *consumer).await).await;
+}
+
+async fn what_nobody_has_subscribed_to_is_refused_unless_allowed() {
+    let place = Place::new();
+    let batch = vec![sent(place.message("hello"))];
+    let error = place.open().await.publish(batch.clone(), SystemClock.now()).await.unwrap_err();
+    assert!(error.is_temporary() && error.to_string().contains("allow_unheard"), "{error}");
+    let transport = place.builder().allow_unheard(true).connect().await.unwrap();
+    transport.publish(batch, SystemClock.now()).await.unwrap();
 }
 
 async fn topics_are_those_that_groups_have_subscribed_to() {

@@ -97,6 +97,8 @@ pub(crate) fn run(name: &str, version: Version) -> ExitCode {
     }
     if version == Version::V311 {
         backend = backend.cannot(Need::Put, "strangers have no headers in MQTT 3.1.1");
+        let why = "a restarted Mosquitto has no shared subscriptions until consumers are back, and 3.1.1 does not tell who publishes meanwhile";
+        backend = backend.cannot(Need::Restart, why);
     }
     transport::run(name, backend)
 }
