@@ -78,7 +78,7 @@ fn settings(place: &Place) -> String {
     let mut text = format!(
         "listener {port} 127.0.0.1\nallow_anonymous true\nuser root\nlog_dest stderr\n\
          persistence true\npersistence_location {}/\n\
-         max_queued_messages 0\nmax_inflight_messages 1000\n",
+         max_queued_messages 0\nmax_inflight_messages 1000\nset_tcp_nodelay true\n",
         folder.display()
     );
     if *durability == Durability::Durable {
