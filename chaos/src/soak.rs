@@ -116,7 +116,7 @@ async fn restart(mut running: Running, every: u64, until: Timestamp) -> Result<(
         }
         SystemClock.sleep_until(next).await;
         let restarted = tokio::task::spawn_blocking(move || {
-            running.end()?;
+            running.halt()?;
             running.serve()?;
             anyhow::Ok(running)
         });

@@ -45,24 +45,26 @@ macro_rules! kind {
     };
 }
 
-const KINDS: &[Kind] =
-    &[
-        Kind { schemes: &["memory"], form: "memory:", feature: "", open: Some(stored) },
-        kind!("sqlite", ["sqlite"], "sqlite:path/to/file.db", stored),
-        kind!("postgres", ["postgres", "postgresql"], "postgres://user@host/database", stored),
-        kind!("kafka", ["kafka", "kafkas"], "kafka://host:9092", |address| carried(
+const KINDS: &[Kind] = &[
+    Kind { schemes: &["memory"], form: "memory:", feature: "", open: Some(stored) },
+    kind!("sqlite", ["sqlite"], "sqlite:path/to/file.db", stored),
+    kind!("postgres", ["postgres", "postgresql"], "postgres://user@host/database", stored),
+    kind!("kafka", ["kafka", "kafkas"], "kafka://host:9092", |address| carried(
         punctual_kafka::KafkaTransport::builder(address).connect()
     )),
+    kind!("mqtt", ["mqtt", "mqtts"], "mqtt://host:1883", |address| carried(
+        punctual_mqtt::MqttTransport::builder(address).connect()
+    )),
     kind!("rabbitmq", ["amqp", "amqps"], "amqp://user:password@host:5672/vhost", |address| {
-            carried(punctual_rabbitmq::RabbitmqTransport::builder(address).connect())
-        }),
-        kind!("redis", ["redis", "rediss"], "redis://host:6379", |address| carried(
-            punctual_redis::RedisTransport::builder(address).connect()
-        )),
-        kind!("nats", ["nats", "tls"], "nats://host:4222", |address| carried(
-            punctual_nats::NatsTransport::builder(address).connect()
-        )),
-    ];
+        carried(punctual_rabbitmq::RabbitmqTransport::builder(address).connect())
+    }),
+    kind!("redis", ["redis", "rediss"], "redis://host:6379", |address| carried(
+        punctual_redis::RedisTransport::builder(address).connect()
+    )),
+    kind!("nats", ["nats", "tls"], "nats://host:4222", |address| carried(
+        punctual_nats::NatsTransport::builder(address).connect()
+    )),
+];
 
 /// Opens the transport at an address: a broker, or a storage that carries messages.
 pub async fn open_transport(address: &str) -> Result<OpenedTransport> {
@@ -103,7 +105,13 @@ pub fn transport_forms() -> String {
 }
 
 /// A broker.
-#[cfg(any(feature = "kafka", feature = "nats", feature = "rabbitmq", feature = "redis"))]
+#[cfg(any(
+    feature = "kafka",
+    feature = "mqtt",
+    feature = "nats",
+    feature = "rabbitmq",
+    feature = "redis"
+))]
 fn carried<'a, T: Transport>(
     connecting: impl Future<Output = Result<T>> + Send + 'a,
 ) -> Opening<'a> {

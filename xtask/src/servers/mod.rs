@@ -5,6 +5,7 @@
 //! for it (`detached`, until `down`). Every scratch folder is on record, so that nothing is forgotten.
 
 pub mod detached;
+mod mqtt;
 mod nats;
 mod place;
 mod postgres;
@@ -16,6 +17,7 @@ mod redis;
 mod running;
 mod server;
 
+pub use mqtt::Mqtt;
 pub use nats::Nats;
 pub use place::{Durability, Place};
 pub use postgres::Postgres;

@@ -87,15 +87,15 @@ impl Running {
 
     /// Ends the server without warning, as a power cut would; folder and port stay for `serve`.
     pub fn crash(&mut self) -> Result<()> {
-        self.end_with("KILL")
+        self.end("KILL")
     }
 
-    /// Ends the server as its operator would; folder and port stay for `serve`.
-    pub fn end(&mut self) -> Result<()> {
-        self.end_with(self.server.stop_signal())
+    /// Ends the server in order, as its operator would; folder and port stay for `serve`.
+    pub fn halt(&mut self) -> Result<()> {
+        self.end(self.server.stop_signal())
     }
 
-    fn end_with(&mut self, signal: &str) -> Result<()> {
+    fn end(&mut self, signal: &str) -> Result<()> {
         let Some(mut leash) = self.leash.take() else { return Ok(()) };
         let pid = self.place().pid().context("the server has no process id")?;
         // The leash takes note of the death, as a parent has to, and ends too. It must not be let go
@@ -108,12 +108,12 @@ impl Running {
         // They notice the death of their parent a moment later, and until then keep its data busy.
         let are_gone = || children.iter().all(|child| !process::is_alive(*child));
         if !process::eventually(STOPPED_WITHIN, are_gone) {
-            bail!("processes of the killed server are still there: {children:?}");
+            bail!("processes of the ended server are still there: {children:?}");
         }
         Ok(())
     }
 
-    /// Serves from the same folder on the same port again, after `crash`. Nothing to do while it runs.
+    /// Serves from the same folder on the same port again, after `crash` or `halt`. Nothing to do while it runs.
     pub fn serve(&mut self) -> Result<()> {
         if self.leash.is_some() {
             return Ok(());

@@ -6,10 +6,10 @@ use std::process::Command;
 
 use anyhow::{Context, Result};
 
-use super::{Nats, Place, Postgres, Rabbitmq, Redis};
+use super::{Mqtt, Nats, Place, Postgres, Rabbitmq, Redis};
 
 /// Every product the tools can start.
-pub const SERVERS: &[&dyn Server] = &[&Postgres, &Redis, &Nats, &Rabbitmq];
+pub const SERVERS: &[&dyn Server] = &[&Postgres, &Redis, &Nats, &Rabbitmq, &Mqtt];
 
 /// A product with a server, as far as starting one goes.
 pub trait Server: Sync {

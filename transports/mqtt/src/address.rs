@@ -1,0 +1,145 @@
+//! Where the broker is, as `mqtt://user:password@host:1883` or `mqtts://` for TLS. Nothing here is ever
+//! shown with its password.
+
+use std::fmt;
+
+use punctual::{Error, Result};
+
+use crate::codec::TEXT_MAX;
+
+const FORM: &str = "it looks like mqtt://user:password@host:1883, or mqtts://host:8883 for TLS";
+
+/// An address that was understood.
+#[derive(Clone)]
+pub(crate) struct Address {
+    pub(crate) host: String,
+    pub(crate) port: u16,
+    pub(crate) is_encrypted: bool,
+    pub(crate) user: Option<String>,
+    pub(crate) password: Option<String>,
+}
+
+impl Address {
+    pub(crate) fn parse(text: &str) -> Result<Self> {
+        read(text.trim()).map_err(|why| {
+            Error::invalid(format!("the address of the broker cannot be read: {why}; {FORM}"))
+        })
+    }
+
+    /// Host and port, for people.
+    pub(crate) fn place(&self) -> String {
+        if self.host.contains(':') {
+            return format!("[{}]:{}", self.host, self.port);
+        }
+        format!("{}:{}", self.host, self.port)
+    }
+}
+
+impl fmt::Debug for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Address").field(&self.place()).finish()
+    }
+}
+
+fn read(text: &str) -> std::result::Result<Address, &'static str> {
+    let (scheme, rest) = text.split_once("://").ok_or("it has no scheme")?;
+    let (is_encrypted, port) = match scheme {
+        "mqtt" | "tcp" => (false, 1883),
+        "mqtts" | "ssl" => (true, 8883),
+        _ => return Err("its scheme is neither mqtt nor mqtts"),
+    };
+    let rest = rest.strip_suffix('/').unwrap_or(rest);
+    let (credentials, server) = match rest.rsplit_once('@') {
+        Some((credentials, server)) => (Some(credentials), server),
+        None => (None, rest),
+    };
+    if server.contains(['/', '?', '#']) {
+        return Err("something stands behind the port");
+    }
+    let (host, port) = match server.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
+        Some((host, rest)) => (host, port_of(rest.strip_prefix(':'), port)?),
+        None => match server.split_once(':') {
+            Some((host, written)) => (host, port_of(Some(written), port)?),
+            None => (server, port),
+        },
+    };
+    if host.is_empty() || host.chars().any(|c| c.is_whitespace() || c.is_control()) {
+        return Err("it has no host");
+    }
+    let mut address =
+        Address { host: host.to_owned(), port, is_encrypted, user: None, password: None };
+    if let Some(credentials) = credentials {
+        let (user, password) = match credentials.split_once(':') {
+            Some((user, password)) => (user, Some(password)),
+            None => (credentials, None),
+        };
+        address.user = Some(decoded(user)?);
+        address.password = password.map(decoded).transpose()?;
+    }
+    Ok(address)
+}
+
+fn port_of(written: Option<&str>, usual: u16) -> std::result::Result<u16, &'static str> {
+    match written {
+        None => Ok(usual),
+        Some(written) => written
+            .parse()
+            .ok()
+            .filter(|port| *port > 0)
+            .ok_or("its port is no number from 1 to 65535"),
+    }
+}
+
+/// Undoes `%40` and the like.
+fn decoded(text: &str) -> std::result::Result<String, &'static str> {
+    const WRONG: &str = "its user or password has a % that is no code such as %40";
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.bytes();
+    while let Some(byte) = rest.next() {
+        let mut digit =
+            || rest.next().and_then(|digit| char::from(digit).to_digit(16)).ok_or(WRONG);
+        match byte {
+            b'%' => bytes.push(u8::try_from(digit()? * 16 + digit()?).map_err(|_| WRONG)?),
+            byte => bytes.push(byte),
+        }
+    }
+    let text = String::from_utf8(bytes).map_err(|_| "its user or password is not UTF-8")?;
+    if text.len() > TEXT_MAX || text.contains('\0') {
+        return Err("its user or password is longer than MQTT allows, or has a zero byte");
+    }
+    Ok(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_place_is_shown_and_the_password_is_not() {
+        let address = Address::parse("mqtt://ada:s%40cret@broker.example:1884/").unwrap();
+        assert_eq!(address.place(), "broker.example:1884");
+        assert_eq!(address.password.as_deref(), Some("s@cret"));
+        assert!(!format!("{address:?}").contains("cret"));
+        let address = Address::parse("mqtts://[::1]").unwrap();
+        assert!(address.is_encrypted && address.user.is_none());
+        assert_eq!(address.place(), "[::1]:8883");
+    }
+
+    #[test]
+    fn a_wrong_address_is_refused_without_its_password() {
+        for text in [
+            "http://u:secret@h",
+            "secret",
+            "",
+            "mqtt://u:secret@h:port",
+            "mqtt://u:secret@h:0",
+            "mqtt://u:secret@",
+            "mqtt://u:secret%4@h",
+            "mqtt://u:secret@h/topic",
+        ] {
+            let error = Address::parse(text).unwrap_err().to_string();
+            assert!(!error.contains("secret"), "{error}");
+            assert!(error.contains("mqtt://user"), "{error}");
+        }
+    }
+}

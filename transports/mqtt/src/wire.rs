@@ -1,0 +1,256 @@
+//! How a message lies in a packet. In version 5 headers are user properties and the content type has its
+//! own; version 3.1.1 has neither, so a message travels there with both in one JSON envelope. So does one in
+//! version 5 whose headers hold what MQTT does not allow in text.
+//!
+//! An envelope is known by how it begins and by having no content type. A stranger's message is a payload
+//! and nothing more.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use bytes::Bytes;
+use punctual::jiff::Timestamp;
+use punctual::model::Topic;
+use punctual::wire::{Arrived, Received, Wire, receive};
+use punctual::{Error, Result};
+use serde::{Deserialize, Serialize};
+
+use crate::codec::{Publish, TEXT_MAX, Version};
+
+/// How every envelope begins.
+const MARK: &[u8] = b"{\"punctual-envelope\":1,";
+
+/// A message as it is published.
+#[derive(Clone, Debug)]
+pub(crate) struct Parcel {
+    pub(crate) topic: Arc<str>,
+    pub(crate) retained: bool,
+    /// Whether it is of no use when nobody has subscribed to it.
+    pub(crate) is_awaited: bool,
+    pub(crate) content_type: Option<Cow<'static, str>>,
+    pub(crate) headers: Vec<(Cow<'static, str>, String)>,
+    pub(crate) payload: Bytes,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Envelope<'a> {
+    #[serde(rename = "punctual-envelope")]
+    version: u8,
+    #[serde(rename = "content-type")]
+    content_type: Cow<'a, str>,
+    headers: Vec<(Cow<'a, str>, Cow<'a, str>)>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    text: Option<Cow<'a, str>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    base64: Option<String>,
+}
+
+impl Parcel {
+    /// A message on its way to a name on the broker.
+    pub(crate) fn new(topic: Arc<str>, wire: Wire, version: Version) -> Result<Self> {
+        let is_plain = || {
+            let headers = wire.headers.iter();
+            is_plain(&wire.content_type)
+                && headers.clone().all(|(name, value)| is_plain(name) && is_plain(value))
+        };
+        if version == Version::V5 && is_plain() {
+            let Wire { headers, body, content_type } = wire;
+            let content_type = Some(content_type);
+            return Ok(Self {
+                topic,
+                retained: false,
+                is_awaited: false,
+                content_type,
+                headers,
+                payload: body,
+            });
+        }
+        let payload = enveloped(&wire)?;
+        Ok(Self {
+            topic,
+            retained: false,
+            is_awaited: false,
+            content_type: None,
+            headers: Vec::new(),
+            payload,
+        })
+    }
+
+    /// The same message under another name, as it came.
+    pub(crate) fn forwarded(topic: Arc<str>, publish: Publish) -> Self {
+        let Publish { content_type, properties, payload, .. } = publish;
+        let headers = properties.into_iter();
+        Self {
+            topic,
+            retained: false,
+            is_awaited: true,
+            content_type: content_type.map(Cow::Owned),
+            headers: headers.map(|(name, value)| (Cow::Owned(name), value)).collect(),
+            payload,
+        }
+    }
+
+    /// A few bytes that stay on the broker until others replace them.
+    pub(crate) fn note(topic: &str, payload: &'static [u8]) -> Self {
+        Self {
+            topic: Arc::from(topic),
+            retained: true,
+            is_awaited: false,
+            content_type: None,
+            headers: Vec::new(),
+            payload: Bytes::from_static(payload),
+        }
+    }
+}
+
+/// Reads a message. What cannot be read is poison and never an error.
+///
+/// The place is text that no other message has: the identity of one that brings none.
+pub(crate) fn read(
+    publish: &Publish,
+    topic: &Topic,
+    place: std::fmt::Arguments<'_>,
+    now: Timestamp,
+) -> Received {
+    let arrived =
+        |body, content_type| Arrived { topic, body, content_type, key: None, place, sent_at: now };
+    let is_envelope = publish.content_type.is_none() && publish.payload.starts_with(MARK);
+    if !is_envelope {
+        let headers = publish.properties.iter();
+        let headers = headers.map(|(name, value)| (name.as_str(), value.as_str()));
+        return receive(arrived(publish.payload.clone(), publish.content_type.clone()), headers);
+    }
+    match opened(&publish.payload) {
+        Ok((envelope, body)) => {
+            let headers = envelope.headers.iter().map(|(name, value)| (&**name, &**value));
+            receive(arrived(body, Some(envelope.content_type.clone().into_owned())), headers)
+        }
+        Err(why) => {
+            let mut received = receive(arrived(publish.payload.clone(), None), []);
+            received.poison = Some(format!("the envelope cannot be read: {why}"));
+            received
+        }
+    }
+}
+
+fn enveloped(wire: &Wire) -> Result<Bytes> {
+    let text = std::str::from_utf8(&wire.body).ok();
+    let headers = wire.headers.iter();
+    let envelope = Envelope {
+        version: 1,
+        content_type: Cow::Borrowed(&wire.content_type),
+        headers: headers
+            .map(|(name, value)| (Cow::Borrowed(&**name), Cow::Borrowed(value.as_str())))
+            .collect(),
+        text: text.map(Cow::Borrowed),
+        base64: text.is_none().then(|| STANDARD.encode(&wire.body)),
+    };
+    let written = serde_json::to_vec(&envelope);
+    let written = written.map_err(|error| {
+        Error::internal(format!("a message cannot be written as an envelope: {error}"))
+    })?;
+    Ok(Bytes::from(written))
+}
+
+fn opened(payload: &[u8]) -> std::result::Result<(Envelope<'_>, Bytes), String> {
+    let envelope: Envelope<'_> = serde_json::from_slice(payload).map_err(|why| why.to_string())?;
+    let body = match (&envelope.text, &envelope.base64) {
+        (Some(text), None) => Bytes::from(text.as_bytes().to_vec()),
+        (None, Some(base64)) => {
+            Bytes::from(STANDARD.decode(base64).map_err(|why| why.to_string())?)
+        }
+        _ => return Err("it must have either text or base64".to_owned()),
+    };
+    Ok((envelope, body))
+}
+
+/// Whether a text may stand in a packet. Brokers may end the connection of whoever sends another.
+fn is_plain(text: &str) -> bool {
+    let is_strange = |letter: char| {
+        letter.is_control()
+            || matches!(letter, '\u{fdd0}'..='\u{fdef}')
+            || u32::from(letter) & 0xfffe == 0xfffe
+    };
+    text.len() <= TEXT_MAX && !text.chars().any(is_strange)
+}
+
+#[cfg(test)]
+mod tests {
+    use punctual::wire::CONTENT_TYPE_UNKNOWN;
+
+    use super::*;
+
+    fn wire(body: &'static [u8], header: &str) -> Wire {
+        Wire {
+            headers: vec![(Cow::Borrowed("tenant"), header.to_owned())],
+            body: Bytes::from_static(body),
+            content_type: Cow::Borrowed("image/png"),
+        }
+    }
+
+    /// As the other side gets it.
+    fn arrived(parcel: &Parcel) -> Publish {
+        let headers = parcel.headers.iter();
+        Publish {
+            topic: parcel.topic.to_string(),
+            content_type: parcel.content_type.as_deref().map(str::to_owned),
+            properties: headers.map(|(name, value)| (name.to_string(), value.clone())).collect(),
+            payload: parcel.payload.clone(),
+            ..Publish::default()
+        }
+    }
+
+    fn received(publish: &Publish) -> Received {
+        let topic = Topic::new("orders").unwrap();
+        read(publish, &topic, format_args!("here/1"), Timestamp::UNIX_EPOCH)
+    }
+
+    #[test]
+    fn a_message_comes_as_it_was_sent_in_both_versions() {
+        for version in [Version::V5, Version::V311] {
+            for body in [&b"{}"[..], b"", b"\0\xff\xfe", b"{\"punctual-envelope\":1,"] {
+                for header in ["acme", "za\u{17c}\u{f3}\u{142}\u{107} \"quoted\""] {
+                    let parcel = Parcel::new("t".into(), wire(body, header), version).unwrap();
+                    assert_eq!(parcel.headers.is_empty(), version == Version::V311);
+                    let received = received(&arrived(&parcel));
+                    assert_eq!(received.poison, None);
+                    assert_eq!(received.message.body.bytes, body);
+                    assert_eq!(received.message.body.content_type, "image/png");
+                    assert_eq!(received.message.headers.get("tenant"), Some(header));
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn text_that_mqtt_does_not_allow_travels_in_an_envelope() {
+        let long = "x".repeat(TEXT_MAX + 1);
+        for header in ["two\nlines", "\u{fffe}", "\u{fdd0}", long.as_str()] {
+            let parcel = Parcel::new("t".into(), wire(b"{}", header), Version::V5).unwrap();
+            assert!(parcel.headers.is_empty() && parcel.payload.starts_with(MARK));
+        }
+    }
+
+    #[test]
+    fn a_message_of_a_stranger_is_its_payload() {
+        let publish = Publish { payload: Bytes::from_static(b"21.5"), ..Publish::default() };
+        let received = received(&publish);
+        assert_eq!(received.poison, None);
+        assert_eq!(received.message.body.bytes, &b"21.5"[..]);
+        assert_eq!(received.message.body.content_type, CONTENT_TYPE_UNKNOWN);
+    }
+
+    // spec: D-28
+    #[test]
+    fn an_envelope_that_cannot_be_read_is_poison_with_its_reason() {
+        for rest in ["", "}", "\"content-type\":\"a\",\"headers\":[]}"] {
+            let payload = [MARK, rest.as_bytes()].concat();
+            let publish = Publish { payload: payload.clone().into(), ..Publish::default() };
+            let received = received(&publish);
+            assert!(received.poison.unwrap().contains("envelope"));
+            assert_eq!(received.message.body.bytes, payload);
+        }
+    }
+}

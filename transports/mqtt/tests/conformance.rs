@@ -1,0 +1,19 @@
+//! The suite of transports with MQTT 5.
+
+// Without the standard harness the lints do not see that this is test code.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+#[path = "it/proxy.rs"]
+mod proxy;
+#[path = "it/stranger.rs"]
+mod stranger;
+#[path = "it/suite.rs"]
+mod suite;
+
+use std::process::ExitCode;
+
+use punctual_mqtt::Version;
+
+fn main() -> ExitCode {
+    suite::run("mqtt", Version::V5)
+}

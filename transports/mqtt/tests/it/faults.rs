@@ -1,0 +1,132 @@
+//! Faults: brokers that are not there, do not want us, do not answer, or go away.
+
+use std::time::Duration;
+
+use punctual::Clock as _;
+use punctual::clock::between;
+use punctual::{ErrorKind, SystemClock, Transport as _};
+use punctual_mqtt::MqttTransport;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpListener;
+use tokio::task::JoinSet;
+
+use crate::cases;
+use crate::place::{Place, ack, body, next, sent, some, subscribe};
+use crate::proxy::Proxy;
+
+cases! {
+    a_broker_that_is_not_there_is_named,
+    wrong_credentials_are_said_without_the_password,
+    a_broker_of_another_version_is_said_with_the_way_out,
+    a_broker_that_does_not_answer_is_not_waited_for,
+    a_broker_that_is_none_is_refused,
+    what_is_wrong_with_a_certificate_is_said,
+    publishing_fails_for_now_while_the_broker_is_away_and_goes_on_after,
+    a_body_over_the_limit_is_refused_before_anything_is_sent,
+}
+
+async fn a_broker_that_is_not_there_is_named() {
+    let error = refused("mqtt://ada:secret@127.0.0.1:1").await;
+    assert_eq!(error.kind(), ErrorKind::Unavailable);
+    assert!(error.to_string().contains("127.0.0.1:1"), "{error}");
+    assert!(!format!("{error:?}").contains("secret"), "{error:?}");
+}
+
+async fn wrong_credentials_are_said_without_the_password() {
+    let (port, _broker) = broker(b"\x20\x03\x00\x86\x00").await;
+    let error = refused(&format!("mqtt://ada:secret@127.0.0.1:{port}")).await;
+    assert_eq!(error.kind(), ErrorKind::Invalid);
+    assert!(error.to_string().contains("user or password"), "{error}");
+    assert!(!format!("{error:?}").contains("secret"), "{error:?}");
+}
+
+async fn a_broker_of_another_version_is_said_with_the_way_out() {
+    let (port, _broker) = broker(b"\x20\x02\x00\x01").await;
+    let error = refused(&format!("mqtt://127.0.0.1:{port}")).await;
+    assert_eq!(error.kind(), ErrorKind::Unsupported);
+    assert!(error.to_string().contains("V311"), "{error}");
+}
+
+async fn a_broker_that_does_not_answer_is_not_waited_for() {
+    let (port, _broker) = broker(b"").await;
+    let begun = SystemClock.now();
+    let builder = MqttTransport::builder(format!("mqtt://127.0.0.1:{port}"));
+    let error = builder.timeout(Duration::from_millis(300)).connect().await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Unavailable);
+    assert!(between(begun, SystemClock.now()) < Duration::from_secs(5));
+}
+
+async fn a_broker_that_is_none_is_refused() {
+    let (port, _broker) = broker(b"HTTP/1.1 400 Bad Request\r\n\r\n").await;
+    let address = format!("mqtt://127.0.0.1:{port}");
+    let builder = MqttTransport::builder(address).timeout(Duration::from_secs(1));
+    assert!(builder.connect().await.is_err());
+}
+
+async fn what_is_wrong_with_a_certificate_is_said() {
+    let builder = MqttTransport::builder("mqtts://127.0.0.1:1").root_certificate("no certificate");
+    let error = builder.connect().await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Invalid, "{error}");
+    let builder = MqttTransport::builder("mqtt://127.0.0.1:1").root_certificate("pem");
+    let error = builder.connect().await.unwrap_err();
+    assert!(error.to_string().contains("mqtts://"), "{error}");
+}
+
+async fn publishing_fails_for_now_while_the_broker_is_away_and_goes_on_after() {
+    let place = Place::new();
+    let proxy = Proxy::to(&place.url).await;
+    let transport = place.builder_at(&proxy.url()).connect().await.unwrap();
+    let mut consumer = subscribe(&transport, "billing").await;
+    place.publish(&transport, &["before"]).await;
+    ack(next(&mut *consumer).await).await;
+    proxy.cut();
+    assert!(consumer.receive(1).await.is_err_and(|error| error.is_temporary()));
+    let batch = vec![sent(place.message("meanwhile"))];
+    let error = transport.publish(batch, SystemClock.now()).await.unwrap_err();
+    assert!(error.is_temporary() && error.to_string().contains("127.0.0.1"), "{error}");
+    // What others publish meanwhile waits in the session.
+    place.publish(&place.open().await, &["waits"]).await;
+    proxy.mend();
+    place.publish(&transport, &["after"]).await;
+    let mut bodies = Vec::new();
+    for delivery in some(&mut *consumer, 2).await {
+        bodies.push(body(&delivery));
+        ack(delivery).await;
+    }
+    bodies.sort();
+    assert_eq!(bodies, ["after", "waits"], "nothing lost, and what was acknowledged not repeated");
+}
+
+async fn a_body_over_the_limit_is_refused_before_anything_is_sent() {
+    let place = Place::new();
+    let transport = place.builder().payload_max(10).connect().await.unwrap();
+    assert_eq!(transport.capabilities().payload_max, Some(10));
+    let mut consumer = subscribe(&transport, "billing").await;
+    let batch = vec![sent(place.message("short")), sent(place.message("much too long"))];
+    let error = transport.publish(batch, SystemClock.now()).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Invalid);
+    assert!(error.to_string().contains("13") && error.to_string().contains("10"), "{error}");
+    assert!(crate::place::is_quiet(&mut *consumer).await);
+}
+
+async fn refused(address: &str) -> punctual::Error {
+    MqttTransport::builder(address).connect().await.unwrap_err()
+}
+
+/// A broker that says one thing to everybody and then nothing more.
+async fn broker(says: &'static [u8]) -> (u16, JoinSet<()>) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let mut task = JoinSet::new();
+    task.spawn(async move {
+        let mut held = Vec::new();
+        loop {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            let mut hello = [0; 256];
+            let _ = stream.read(&mut hello).await;
+            let _ = stream.write_all(says).await;
+            held.push(stream);
+        }
+    });
+    (port, task)
+}

@@ -1,0 +1,106 @@
+//! Settling: put back, given up, dropped.
+
+use std::time::Duration;
+
+use punctual::ErrorKind;
+use punctual::model::DeadReason;
+
+use crate::cases;
+use crate::place::{
+    Place, ack, body, close, is_quiet, next, receipt, rejection, some, subscribe, subscribe_to,
+};
+
+cases! {
+    dead_letters_reach_whoever_has_subscribed_to_them,
+    a_dead_letter_that_nobody_wants_does_not_come_again,
+    what_is_dropped_comes_again_and_goes_to_others_when_we_go,
+    a_delay_is_refused_and_the_delivery_comes_again,
+    what_is_put_back_may_go_to_another_member,
+}
+
+// spec: D-28
+async fn dead_letters_reach_whoever_has_subscribed_to_them() {
+    let place = Place::new();
+    let transport = place.open().await;
+    let mut consumer = subscribe(&transport, "billing").await;
+    let mut dead = subscribe_to(&transport, "orders.dead", "operators").await;
+    let mut invalid = subscribe_to(&transport, "orders.invalid", "operators").await;
+    place.publish(&transport, &["failed", "unread"]).await;
+    for delivery in some(&mut *consumer, 2).await {
+        let is_unread = body(&delivery) == "unread";
+        let reason = if is_unread { DeadReason::Poison } else { DeadReason::AttemptsSpent };
+        receipt(delivery).reject(&rejection(reason)).await.unwrap();
+    }
+    let (failed, unread) = (next(&mut *dead).await, next(&mut *invalid).await);
+    assert_eq!((body(&failed).as_str(), body(&unread).as_str()), ("failed", "unread"));
+    assert_eq!(failed.message.headers.get("tenant"), Some("acme"));
+    for consumer in [&mut consumer, &mut dead, &mut invalid] {
+        assert!(is_quiet(&mut **consumer).await);
+    }
+}
+
+async fn a_dead_letter_that_nobody_wants_does_not_come_again() {
+    let place = Place::new();
+    let transport = place.open().await;
+    let mut consumer = subscribe(&transport, "billing").await;
+    place.publish(&transport, &["failed"]).await;
+    let delivery = next(&mut *consumer).await;
+    receipt(delivery).reject(&rejection(DeadReason::Discarded)).await.unwrap();
+    close(consumer).await;
+    let mut other = subscribe(&transport, "billing").await;
+    assert!(is_quiet(&mut *other).await);
+}
+
+async fn what_is_dropped_comes_again_and_goes_to_others_when_we_go() {
+    let place = Place::new();
+    let transport = place.open().await;
+    let mut consumer = subscribe(&transport, "billing").await;
+    place.publish(&transport, &["hello"]).await;
+    for attempt in 1..=3 {
+        let delivery = next(&mut *consumer).await;
+        assert_eq!(delivery.attempt, attempt);
+    }
+    close(consumer).await;
+    let mut other = subscribe(&place.open().await, "billing").await;
+    let delivery = next(&mut *other).await;
+    assert_eq!(body(&delivery), "hello");
+    ack(delivery).await;
+    assert!(is_quiet(&mut *other).await);
+}
+
+// spec: D-1
+async fn a_delay_is_refused_and_the_delivery_comes_again() {
+    let place = Place::new();
+    let transport = place.open().await;
+    let mut consumer = subscribe(&transport, "billing").await;
+    place.publish(&transport, &["hello"]).await;
+    let delivery = next(&mut *consumer).await;
+    let error = receipt(delivery).requeue(Duration::from_secs(1)).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Unsupported, "{error}");
+    ack(next(&mut *consumer).await).await;
+}
+
+async fn what_is_put_back_may_go_to_another_member() {
+    let place = Place::new();
+    let transport = place.open().await;
+    let mut one = subscribe(&transport, "billing").await;
+    place.publish(&transport, &["hello"]).await;
+    let mut other = subscribe(&place.open().await, "billing").await;
+    let mut delivery = next(&mut *one).await;
+    let mut others = 0;
+    // The broker gives to its members in turn.
+    for attempt in 2..=5 {
+        receipt(delivery).requeue(Duration::ZERO).await.unwrap();
+        delivery = tokio::select! {
+            delivery = next(&mut *one) => delivery,
+            delivery = next(&mut *other) => {
+                others += 1;
+                delivery
+            }
+        };
+        assert_eq!(delivery.attempt, attempt);
+    }
+    assert!(others > 0);
+    ack(delivery).await;
+    assert!(is_quiet(&mut *one).await && is_quiet(&mut *other).await);
+}

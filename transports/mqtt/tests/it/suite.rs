@@ -1,0 +1,104 @@
+//! The suite that every transport runs, with either version of MQTT. Cases break connections and restart the broker, so each has a
+//! broker of its own where one can be started; a broker elsewhere is shared, each case with a prefix.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use punctual::model::Topic;
+use punctual::{Error, Result, Transport};
+use punctual_conformance::transport::{self, Backend, Need, Place};
+use punctual_mqtt::{MqttTransport, Version};
+use xtask::servers::{Durability, Mqtt, Running, Server as _};
+
+use crate::proxy::Proxy;
+use crate::stranger;
+
+const VARIABLE: &str = "PUNCTUAL_MQTT_URL";
+static NEXT: AtomicU64 = AtomicU64::new(0);
+
+struct Prefix {
+    version: Version,
+    address: String,
+    name: String,
+    proxy: Proxy,
+    server: Option<Mutex<Running>>,
+    records: PathBuf,
+}
+
+impl Prefix {
+    async fn new(address: String, version: Version) -> Result<Self> {
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let name = format!("conformance-{}-{number}", std::process::id());
+        let records = std::env::temp_dir().join(format!("punctual-{name}"));
+        if !is_private() {
+            let proxy = Proxy::to(&address).await;
+            return Ok(Self { version, address, name, proxy, server: None, records });
+        }
+        let server = Running::start(&Mqtt, Durability::Relaxed, &records).map_err(unwell)?;
+        let address = server.address();
+        let proxy = Proxy::to(&address).await;
+        Ok(Self { version, address, name, proxy, server: Some(Mutex::new(server)), records })
+    }
+}
+
+impl Drop for Prefix {
+    fn drop(&mut self) {
+        if self.server.take().is_some() {
+            let _ = std::fs::remove_dir_all(&self.records);
+        }
+    }
+}
+
+#[async_trait::async_trait]
+impl Place for Prefix {
+    async fn open(&self) -> Result<Arc<dyn Transport>> {
+        let builder = MqttTransport::builder(self.proxy.url()).prefix(&self.name);
+        // A broker of our own keeps what it has when it ends in order; of another one we know nothing.
+        let builder = builder.version(self.version).durable(self.server.is_some());
+        Ok(Arc::new(builder.connect().await?))
+    }
+
+    async fn put(&self, topic: &Topic, body: &[u8], headers: &[(&str, &str)]) -> Result<()> {
+        let name = format!("{}/topic/{topic}", self.name);
+        stranger::publish(&self.address, &name, body, headers).await.map_err(unwell)
+    }
+
+    async fn restart(&self) -> Result<()> {
+        let Some(server) = &self.server else {
+            return Err(Error::unsupported("others use the same broker"));
+        };
+        let mut server = server.lock().unwrap_or_else(PoisonError::into_inner);
+        tokio::task::block_in_place(|| server.halt().and_then(|()| server.serve())).map_err(unwell)
+    }
+
+    async fn cut(&self) -> Result<()> {
+        self.proxy.cut();
+        self.proxy.mend();
+        Ok(())
+    }
+}
+
+/// Whether a broker can be started for each case.
+fn is_private() -> bool {
+    Mqtt.is_installed()
+}
+
+fn unwell(error: impl std::fmt::Display) -> Error {
+    Error::unavailable(format!("{error:#}"))
+}
+
+pub(crate) fn run(name: &str, version: Version) -> ExitCode {
+    let mut backend = Backend::at(VARIABLE, move |address| Prefix::new(address, version));
+    if !is_private() {
+        let why = "others use the same broker, and none can be started here";
+        backend = backend.cannot(Need::Restart, why);
+    }
+    if version == Version::V311 {
+        backend = backend.cannot(Need::Put, "strangers have no headers in MQTT 3.1.1");
+        let why = "a restarted Mosquitto has no shared subscriptions until consumers are back, and 3.1.1 does not tell who publishes meanwhile";
+        backend = backend.cannot(Need::Restart, why);
+    }
+    transport::run(name, backend)
+}

@@ -1,0 +1,120 @@
+//! MQTT, by Mosquitto: which package brings it and how a private one is started.
+//!
+//! It listens on the loopback address only, asks for no password, and holds nothing but what tests put
+//! there. It writes its sessions down when it ends in order; a durable one also after every change.
+
+use std::fs;
+use std::io::{Read as _, Write as _};
+use std::net::{Ipv4Addr, TcpStream};
+use std::path::PathBuf;
+use std::process::Command;
+use std::time::Duration;
+
+use anyhow::{Context as _, Result};
+
+use super::{Durability, Place, Server};
+
+const PROGRAM: &str = "mosquitto";
+/// Where the package puts it, which is not in everybody's path.
+const SYSTEM_FOLDER: &str = "/usr/sbin";
+/// The longest wait for an answer of a server that is being started.
+const PATIENCE: Duration = Duration::from_secs(1);
+/// A connection of MQTT 3.1.1 without a name, and the answer that welcomes it.
+const HELLO: &[u8] = b"\x10\x0c\x00\x04MQTT\x04\x02\x00\x3c\x00\x00";
+const WELCOME: [u8; 4] = [0x20, 0x02, 0x00, 0x00];
+
+/// A private Mosquitto.
+pub struct Mqtt;
+
+impl Server for Mqtt {
+    fn name(&self) -> &'static str {
+        "mqtt"
+    }
+
+    fn folder(&self) -> &'static str {
+        "transports/mqtt"
+    }
+
+    fn variable(&self) -> &'static str {
+        "PUNCTUAL_MQTT_URL"
+    }
+
+    fn is_installed(&self) -> bool {
+        program().is_some()
+    }
+
+    fn packages(&self) -> Result<Vec<String>> {
+        Ok(vec![PROGRAM.to_owned()])
+    }
+
+    fn prepare(&self, place: &Place) -> Result<Command> {
+        let program = program().context("mosquitto is not installed")?;
+        let file = place.folder.join("mosquitto.conf");
+        fs::write(&file, settings(place)).with_context(|| format!("write {}", file.display()))?;
+        let mut command = Command::new(program);
+        command.arg("-c").arg(file);
+        Ok(command)
+    }
+
+    fn is_ready(&self, place: &Place) -> bool {
+        answers(place.port).unwrap_or(false)
+    }
+
+    fn address(&self, place: &Place) -> String {
+        format!("mqtt://127.0.0.1:{}", place.port)
+    }
+}
+
+fn program() -> Option<PathBuf> {
+    let folders = std::env::var_os("PATH").unwrap_or_default();
+    let folders = std::env::split_paths(&folders).chain([PathBuf::from(SYSTEM_FOLDER)]);
+    folders.map(|folder| folder.join(PROGRAM)).find(|program| program.is_file())
+}
+
+/// Without limits to what waits for a session: the default drops what is more than a thousand. When
+/// started by root it would become somebody who cannot write to the folder.
+fn settings(place: &Place) -> String {
+    let Place { folder, port, durability } = place;
+    let mut text = format!(
+        "listener {port} 127.0.0.1\nallow_anonymous true\nuser root\nlog_dest stderr\n\
+         persistence true\npersistence_location {}/\n\
+         max_queued_messages 0\nmax_inflight_messages 1000\nset_tcp_nodelay true\n",
+        folder.display()
+    );
+    if *durability == Durability::Durable {
+        text.push_str("autosave_on_changes true\nautosave_interval 1\n");
+    }
+    text
+}
+
+/// Whether it welcomes a client.
+fn answers(port: u16) -> std::io::Result<bool> {
+    let address = (Ipv4Addr::LOCALHOST, port).into();
+    let mut stream = TcpStream::connect_timeout(&address, PATIENCE)?;
+    stream.set_read_timeout(Some(PATIENCE))?;
+    stream.write_all(HELLO)?;
+    let mut answer = [0; 4];
+    stream.read_exact(&mut answer)?;
+    Ok(answer == WELCOME)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_durable_one_writes_down_every_change() {
+        let mut place = Place::create("mqtt", Durability::Relaxed).unwrap();
+        assert!(!settings(&place).contains("autosave"));
+        place.durability = Durability::Durable;
+        assert!(settings(&place).contains("autosave_interval 1\n"));
+        place.remove();
+    }
+
+    #[test]
+    fn a_port_without_a_server_is_not_ready() {
+        let place = Place::create("mqtt", Durability::Relaxed).unwrap();
+        assert!(!Mqtt.is_ready(&place));
+        place.remove();
+    }
+}
