@@ -13,6 +13,7 @@ mod record;
 mod redis;
 mod running;
 mod server;
+mod sqs;
 
 pub use place::{Durability, Place};
 pub use postgres::Postgres;
@@ -21,3 +22,4 @@ pub use record::{Keeper, Record};
 pub use redis::Redis;
 pub use running::Running;
 pub use server::{SERVERS, Server, named};
+pub use sqs::Sqs;
