@@ -7,7 +7,8 @@ use percent_encoding::percent_decode_str;
 use punctual::{Error, Result};
 use url::Url;
 
-const FORM: &str = "it looks like sqs://eu-west-1, or https://key:secret@host:port/?region=eu-west-1";
+const FORM: &str =
+    "it looks like sqs://eu-west-1, or https://key:secret@host:port/?region=eu-west-1";
 /// What emulators take when nobody says otherwise.
 const REGION_DEFAULT: &str = "us-east-1";
 
@@ -28,8 +29,7 @@ impl Address {
     pub(crate) fn parse(text: &str) -> Result<Self> {
         let broken = |why: &str| Error::invalid(format!("the address of SQS {why}; {FORM}"));
         let url = Url::parse(text.trim()).map_err(|error| broken(&error.to_string()))?;
-        let credentials = credentials(&url)
-            .ok_or_else(|| broken("has a key without a secret, or one that is not text"))?;
+        let credentials = credentials(&url).map_err(broken)?;
         let host = url.host_str().unwrap_or_default();
         let mut region = None;
         for (name, value) in url.query_pairs() {
@@ -69,12 +69,15 @@ impl fmt::Debug for Address {
 }
 
 /// Key and secret of an address, when it has both or neither.
-fn credentials(url: &Url) -> Option<Option<(String, String)>> {
-    let text = |part| percent_decode_str(part).decode_utf8().ok().map(String::from);
+fn credentials(url: &Url) -> std::result::Result<Option<(String, String)>, &'static str> {
+    let text = |part| {
+        let text = percent_decode_str(part).decode_utf8();
+        text.map(String::from).map_err(|_| "has a key or a secret that is not text")
+    };
     match (url.username(), url.password()) {
-        ("", None) => Some(None),
-        (key, Some(secret)) if !key.is_empty() => Some(Some((text(key)?, text(secret)?))),
-        _ => None,
+        ("", None) => Ok(None),
+        (key, Some(secret)) if !key.is_empty() => Ok(Some((text(key)?, text(secret)?))),
+        _ => Err("has a key without a secret, or a secret without a key"),
     }
 }
 

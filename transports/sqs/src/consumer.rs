@@ -10,7 +10,7 @@ use punctual::jiff::Timestamp;
 use punctual::transport::{Consumer, Delivery, Receipt};
 use punctual::{Error, Result};
 use tokio::sync::{Notify, mpsc, watch};
-use tokio::task::{AbortHandle, JoinHandle};
+use tokio::task::JoinHandle;
 
 use crate::reader::{Reader, Taken};
 use crate::receipt::Hand;
@@ -26,7 +26,6 @@ pub(crate) struct SqsConsumer {
     asked: Arc<Notify>,
     stop: watch::Sender<bool>,
     reader: Option<JoinHandle<()>>,
-    ends: AbortHandle,
     prefetch: usize,
     /// The error behind deliveries that were received with it.
     trouble: Option<Error>,
@@ -54,9 +53,8 @@ impl SqsConsumer {
         let asked = Arc::new(Notify::new());
         let feed = Feed { taken: give, asked: asked.clone(), stop: stopped };
         let reader = tokio::spawn(reader(feed).run());
-        let (ends, reader) = (reader.abort_handle(), Some(reader));
-        let (trouble, is_resting) = (None, false);
-        Self { hand, clock, taken, asked, stop, reader, ends, prefetch, trouble, is_resting }
+        let (reader, trouble, is_resting) = (Some(reader), None, false);
+        Self { hand, clock, taken, asked, stop, reader, prefetch, trouble, is_resting }
     }
 
     /// Waits for the polls that are under way and puts back what nobody has seen.
@@ -70,11 +68,8 @@ impl SqsConsumer {
         while let Ok(taken) = self.taken.try_recv() {
             unseen.extend(taken);
         }
-        let back = unseen.into_iter().map(|Taken { poison, receipt }| async move {
-            // What cannot be read cannot be copied; dropping it puts it back.
-            if poison.is_none()
-                && let Err(error) = receipt.hand_back().await
-            {
+        let back = unseen.into_iter().map(|taken: Taken| async move {
+            if let Err(error) = taken.hand_back().await {
                 tracing::debug!(%error, "a delivery was put back with an attempt spent");
             }
         });
@@ -122,16 +117,15 @@ impl Consumer for SqsConsumer {
     async fn close(&mut self, until: Timestamp) -> Result<()> {
         self.stop.send_replace(true);
         let clock = self.clock.clone();
-        // What is not handed back in time is free when its hold has run out.
-        let ended = clock::within(&*clock, until, self.hand_back()).await;
-        self.ends.abort();
-        ended.unwrap_or(Ok(()))
+        // The reader goes on until its polls have come back, and hands back what they bring.
+        clock::within(&*clock, until, self.hand_back()).await.unwrap_or(Ok(()))
     }
 }
 
 impl Drop for SqsConsumer {
     fn drop(&mut self) {
-        self.ends.abort();
+        // It ends by itself, soon: a poll that is given up may bring a message to nobody.
+        self.stop.send_replace(true);
     }
 }
 

@@ -16,6 +16,7 @@ mod consumer;
 mod fault;
 mod groups;
 mod link;
+mod lost;
 mod names;
 mod producer;
 mod reader;

@@ -9,7 +9,9 @@ use aws_config::retry::RetryConfig;
 use aws_config::stalled_stream_protection::StalledStreamProtectionConfig;
 use aws_config::timeout::TimeoutConfig;
 use aws_sdk_sqs::Client;
-use aws_sdk_sqs::config::{Builder, Credentials, Region, SharedCredentialsProvider, SharedHttpClient};
+use aws_sdk_sqs::config::{
+    Builder, Credentials, Region, SharedCredentialsProvider, SharedHttpClient,
+};
 use aws_smithy_http_client::tls;
 
 use crate::address::Address;
@@ -46,9 +48,8 @@ impl Link {
             loader = loader.credentials_provider(SharedCredentialsProvider::new(credentials));
         }
         let shared = loader.load().await;
-        let tries = RetryConfig::standard()
-            .with_max_attempts(TRIES)
-            .with_initial_backoff(FIRST_REST);
+        let tries =
+            RetryConfig::standard().with_max_attempts(TRIES).with_initial_backoff(FIRST_REST);
         let calls = Builder::from(&shared).retry_config(tries).timeout_config(bounds(timeout));
         let polls = Builder::from(&shared)
             .retry_config(RetryConfig::disabled())

@@ -52,7 +52,12 @@ struct Piece {
 }
 
 impl Producer {
-    pub(crate) async fn publish(&self, link: &Link, batch: &[Outgoing], now: Timestamp) -> Result<()> {
+    pub(crate) async fn publish(
+        &self,
+        link: &Link,
+        batch: &[Outgoing],
+        now: Timestamp,
+    ) -> Result<()> {
         let ready = batch.iter().map(|outgoing| self.ready(outgoing));
         let ready = ready.collect::<Result<Vec<_>>>()?;
         let mut pieces = Vec::new();
@@ -65,7 +70,9 @@ impl Producer {
             CALLS_MAX,
             |piece| async move {
                 let queue = piece.queue.clone();
-                send(link, piece.queue, piece.entries).await.map_err(|fault| self.told(fault, &queue))
+                send(link, piece.queue, piece.entries)
+                    .await
+                    .map_err(|fault| self.told(fault, &queue))
             },
         );
         sent.await

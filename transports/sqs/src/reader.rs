@@ -10,17 +10,19 @@ use std::time::Duration;
 use aws_sdk_sqs::types::{Message as Raw, MessageSystemAttributeName};
 use futures_util::stream::{FuturesUnordered, StreamExt as _};
 use punctual::clock::Clock;
+use punctual::jiff::Timestamp;
 use punctual::model::Topic;
 use punctual::{Error, Result};
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, mpsc, watch};
 
 use crate::fault::Fault;
+use crate::lost::Lost;
 use crate::names::{GroupNames, name_of};
 use crate::producer::{CALL_MAX, seconds};
 use crate::receipt::{Hand, SqsReceipt};
 use crate::settler::Request;
 use crate::topology::{self, Settings};
-use crate::wire::{self, Read};
+use crate::wire;
 
 /// The most polls at a time.
 const POLLS_MAX: usize = 8;
@@ -29,6 +31,17 @@ const POLLS_MAX: usize = 8;
 pub(crate) struct Taken {
     pub(crate) poison: Option<String>,
     pub(crate) receipt: SqsReceipt,
+}
+
+impl Taken {
+    /// Puts it back as one that nobody has seen.
+    pub(crate) async fn hand_back(self) -> Result<()> {
+        match self.poison {
+            None => self.receipt.hand_back().await,
+            // What cannot be read cannot be copied; dropping it puts it back.
+            Some(_) => Ok(()),
+        }
+    }
 }
 
 /// Reads for one consumer.
@@ -48,8 +61,21 @@ pub(crate) struct Reader {
     pub(crate) stop: watch::Receiver<bool>,
 }
 
+/// How far the reader is.
+#[derive(Default)]
+struct Progress {
+    /// The number of the last delivery.
+    number: u64,
+    /// So many polls at a time.
+    wanted: usize,
+    /// Whether it waits to be asked again after an error.
+    is_resting: bool,
+    lost: Lost,
+}
+
 /// What a poll brought, and the room it was given.
 struct Polled {
+    started_at: Timestamp,
     answer: std::result::Result<Vec<Raw>, Fault>,
     room: OwnedSemaphorePermit,
 }
@@ -59,39 +85,40 @@ impl Reader {
     pub(crate) async fn run(self) {
         let mut stop = self.stop.clone();
         let mut polls = FuturesUnordered::new();
-        let (mut number, mut wanted) = (0, 1);
+        let mut progress = Progress { wanted: 1, ..Progress::default() };
         loop {
             let is_stopped = *self.stop.borrow();
             if is_stopped && polls.is_empty() {
                 return;
             }
-            while !is_stopped && polls.len() < wanted {
+            let is_reading = !is_stopped && !progress.is_resting;
+            while is_reading && polls.len() < progress.wanted {
                 let Some(room) = self.room_now() else { break };
                 polls.push(self.poll(room));
             }
-            let polled = tokio::select! {
+            tokio::select! {
                 biased;
-                Some(polled) = polls.next() => polled,
-                _ = stop.changed(), if !is_stopped => continue,
-                room = self.some_room(), if !is_stopped && polls.len() < wanted => {
+                Some(polled) = polls.next() => self.take(polled, &mut progress).await,
+                _ = stop.changed(), if !is_stopped => {}
+                () = self.asked.notified(), if progress.is_resting => progress.is_resting = false,
+                room = self.some_room(), if is_reading && polls.len() < progress.wanted => {
                     polls.push(self.poll(room));
-                    continue;
                 }
-            };
-            match self.give(polled, &mut number).await {
-                Ok(is_full) if is_full => wanted = (wanted + 1).min(POLLS_MAX),
-                Ok(_) => wanted = 1,
-                Err(error) => {
-                    wanted = 1;
-                    if self.taken.send(Err(error)).is_err() {
-                        return;
-                    }
-                    tokio::select! {
-                        biased;
-                        _ = stop.changed() => {}
-                        () = self.asked.notified() => {}
-                    }
-                }
+            }
+        }
+    }
+
+    /// Takes what a poll brought.
+    async fn take(&self, polled: Polled, progress: &mut Progress) {
+        let started_at = polled.started_at;
+        match self.give(polled, progress).await {
+            Ok(true) => progress.wanted = (progress.wanted + 1).min(POLLS_MAX),
+            Ok(false) => progress.wanted = 1,
+            Err(error) => {
+                progress.wanted = 1;
+                progress.is_resting = true;
+                progress.lost.lose(started_at);
+                let _ = self.taken.send(Err(error));
             }
         }
     }
@@ -113,6 +140,7 @@ impl Reader {
     }
 
     async fn poll(&self, mut room: OwnedSemaphorePermit) -> Polled {
+        let started_at = self.clock.now();
         // What came back since is taken as well.
         while room.num_permits() < CALL_MAX
             && let Ok(more) = self.room.clone().try_acquire_owned()
@@ -123,17 +151,25 @@ impl Reader {
         let call = link.polls.receive_message().queue_url(&queues.queue);
         let call = call.max_number_of_messages(i32::try_from(room.num_permits()).unwrap_or(1));
         let call = call.wait_time_seconds(seconds(self.wait));
-        let call = call.visibility_timeout(seconds(self.hold_length)).message_attribute_names("All");
+        let call =
+            call.visibility_timeout(seconds(self.hold_length)).message_attribute_names("All");
         let call = call
             .message_system_attribute_names(MessageSystemAttributeName::ApproximateReceiveCount)
-            .message_system_attribute_names(MessageSystemAttributeName::SentTimestamp);
+            .message_system_attribute_names(MessageSystemAttributeName::SentTimestamp)
+            .message_system_attribute_names(
+                MessageSystemAttributeName::ApproximateFirstReceiveTimestamp,
+            );
         let answer = call.send().await.map_err(|error| Fault::of(error, &link.place));
-        Polled { answer: answer.map(|answer| answer.messages.unwrap_or_default()), room }
+        Polled {
+            answer: answer.map(|answer| answer.messages.unwrap_or_default()),
+            room,
+            started_at,
+        }
     }
 
     /// Makes deliveries of what a poll brought; whether it brought all it could.
-    async fn give(&self, polled: Polled, number: &mut u64) -> Result<bool> {
-        let Polled { answer, mut room } = polled;
+    async fn give(&self, polled: Polled, progress: &mut Progress) -> Result<bool> {
+        let Polled { answer, mut room, .. } = polled;
         let found = match answer {
             Ok(found) => found,
             Err(fault) if fault.is_without_queue() && self.settings.declares => {
@@ -146,33 +182,44 @@ impl Reader {
         let is_full = found.len() == room.num_permits();
         for raw in found {
             let Some(room) = room.split(1) else { break };
-            *number += 1;
-            self.give_one(raw, *number, room);
+            let Some(taken) = self.delivery(raw, room, progress) else { continue };
+            if !*self.stop.borrow() {
+                let _ = self.taken.send(Ok(taken));
+            } else if let Err(error) = taken.hand_back().await {
+                tracing::debug!(%error, "a delivery was put back with an attempt spent");
+            }
         }
         Ok(is_full)
     }
 
-    fn give_one(&self, mut raw: Raw, number: u64, room: OwnedSemaphorePermit) {
+    fn delivery(
+        &self,
+        mut raw: Raw,
+        room: OwnedSemaphorePermit,
+        progress: &mut Progress,
+    ) -> Option<Taken> {
         // Without one it cannot be settled, and comes again by itself.
-        let Some(handle) = raw.receipt_handle.take() else { return };
+        let handle = Arc::from(raw.receipt_handle.take()?);
         let hand = self.hand.clone();
         let queue = name_of(&hand.queues.queue);
-        let Read { received, count } = wire::read(raw, &self.topic, queue, self.clock.now());
-        let handle = Arc::from(handle);
+        let read = wire::read(raw, &self.topic, queue, self.clock.now());
+        let counted = progress.lost.counted(&read, self.wait);
+        let received = read.received;
         if !received.is_for(&hand.group) {
             hand.settler.ask(Request::Delete(handle, None));
-            return;
+            return None;
         }
-        hand.held.hold(number, Arc::clone(&handle));
+        progress.number += 1;
+        hand.held.hold(progress.number, Arc::clone(&handle));
         let receipt = SqsReceipt {
             hand,
-            number,
+            number: progress.number,
             handle,
-            attempt: received.attempt.saturating_add(count),
+            attempt: received.attempt.saturating_add(counted),
             message: Arc::new(received.message),
             is_settled: false,
             _room: room,
         };
-        let _ = self.taken.send(Ok(Taken { poison: received.poison, receipt }));
+        Some(Taken { poison: received.poison, receipt })
     }
 }

@@ -97,7 +97,9 @@ impl Acknowledge for SqsReceipt {
         let Hand { link, queues, .. } = &*self.hand;
         let to = if rejection.is_invalid() { &queues.invalid } else { &queues.dead };
         let letter = Packed::of(&Wire::dead(&self.message, rejection)?)?.entry(0, 0)?;
-        send(link, to.clone(), vec![letter]).await.map_err(|fault| Error::from(fault).during("reject"))?;
+        send(link, to.clone(), vec![letter])
+            .await
+            .map_err(|fault| Error::from(fault).during("reject"))?;
         self.begin();
         let mut removed = self.delete().await;
         for _ in 1..REMOVALS_MAX {

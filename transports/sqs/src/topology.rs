@@ -41,11 +41,15 @@ pub(crate) struct Queues {
 }
 
 /// Sees to it that the queues of a group are there and as they should be.
-pub(crate) async fn declare(link: &Link, settings: &Settings, names: &GroupNames) -> Result<Queues> {
+pub(crate) async fn declare(
+    link: &Link,
+    settings: &Settings,
+    names: &GroupNames,
+) -> Result<Queues> {
     let (queue, dead, invalid) = tokio::try_join!(
-        ensure(link, settings, &names.queue),
-        ensure(link, settings, &names.dead),
-        ensure(link, settings, &names.invalid),
+        Box::pin(ensure(link, settings, &names.queue)),
+        Box::pin(ensure(link, settings, &names.dead)),
+        Box::pin(ensure(link, settings, &names.invalid)),
     )?;
     let is_new = queue.1;
     Ok(Queues { queue: queue.0, dead: dead.0, invalid: invalid.0, is_new })
@@ -100,7 +104,8 @@ async fn check(link: &Link, settings: &Settings, url: &str) -> Result<()> {
     ];
     let call = link.calls.get_queue_attributes().queue_url(url);
     let told = call.set_attribute_names(Some(asked.to_vec())).send().await;
-    let told = told.map_err(|error| Error::from(Fault::of(error, &link.place)).during("subscribe"))?;
+    let told =
+        told.map_err(|error| Error::from(Fault::of(error, &link.place)).during("subscribe"))?;
     let attributes = told.attributes.unwrap_or_default();
     let text = |name| attributes.get(&name).map(String::as_str);
     let number = |name| text(name).and_then(|text| text.parse::<u64>().ok());
@@ -140,7 +145,8 @@ pub(crate) async fn list(link: &Link, prefix: &str) -> Result<Vec<String>> {
     for _ in 0..PAGES_MAX {
         let call = link.calls.list_queues().queue_name_prefix(prefix).max_results(PAGE);
         let page = call.set_next_token(token).send().await;
-        let page = page.map_err(|error| Error::from(Fault::of(error, &link.place)).during("list"))?;
+        let page =
+            page.map_err(|error| Error::from(Fault::of(error, &link.place)).during("list"))?;
         urls.extend(page.queue_urls.unwrap_or_default());
         token = page.next_token.filter(|token| !token.is_empty());
         if token.is_none() {

@@ -80,6 +80,8 @@ pub(crate) struct Read {
     pub(crate) received: Received,
     /// How often it was received, this time included.
     pub(crate) count: u32,
+    /// When it was received for the first time.
+    pub(crate) first_at: Option<Timestamp>,
 }
 
 /// Reads a message. What cannot be read is poison and never an error.
@@ -89,8 +91,9 @@ pub(crate) fn read(raw: Raw, topic: &Topic, queue: &str, now: Timestamp) -> Read
     };
     let count: Option<u32> = number(MessageSystemAttributeName::ApproximateReceiveCount)
         .and_then(|count: i64| u32::try_from(count).ok());
-    let sent_at = number(MessageSystemAttributeName::SentTimestamp);
-    let sent_at = sent_at.and_then(|at| Timestamp::from_millisecond(at).ok()).unwrap_or(now);
+    let instant = |name| number(name).and_then(|at| Timestamp::from_millisecond(at).ok());
+    let sent_at = instant(MessageSystemAttributeName::SentTimestamp).unwrap_or(now);
+    let first_at = instant(MessageSystemAttributeName::ApproximateFirstReceiveTimestamp);
     let id = raw.message_id.unwrap_or_default();
     let mut trouble = None;
     let (mut content_type, mut encoding) = (None, None);
@@ -118,7 +121,7 @@ pub(crate) fn read(raw: Raw, topic: &Topic, queue: &str, now: Timestamp) -> Read
     let headers = headers.iter().map(|(name, value)| (name.as_str(), value.as_str()));
     let mut received = receive(arrived, headers);
     received.poison = trouble.or(received.poison);
-    Read { received, count: count.unwrap_or(1).max(1) }
+    Read { received, count: count.unwrap_or(1).max(1), first_at }
 }
 
 /// The bytes of a body, or why they cannot be had.
@@ -191,7 +194,9 @@ mod tests {
 
     #[test]
     fn bodies_and_headers_come_back_whatever_is_in_them() {
-        for body in [&b""[..], b"-", b"text \xc4\x85\r\n", b"\0\xff", b"bell \x07", "\u{ffff}".as_bytes()] {
+        for body in
+            [&b""[..], b"-", b"text \xc4\x85\r\n", b"\0\xff", b"bell \x07", "\u{ffff}".as_bytes()]
+        {
             let wire = Wire {
                 headers: vec![
                     (Cow::Borrowed("tenant"), "acme".to_owned()),
@@ -204,7 +209,7 @@ mod tests {
             let packed = Packed::of(&wire).unwrap();
             assert!(packed.body.chars().chain(packed.headers.chars()).all(is_carried));
             assert!(!packed.body.is_empty());
-            let Read { received, count } = read_raw(raw(packed.entry(0, 0).unwrap()));
+            let Read { received, count, .. } = read_raw(raw(packed.entry(0, 0).unwrap()));
             assert_eq!((received.poison, count), (None, 3));
             assert_eq!(received.message.body.bytes, wire.body);
             assert_eq!(received.message.body.content_type, "image/png");
@@ -225,9 +230,10 @@ mod tests {
     #[test]
     fn a_message_of_a_stranger_is_read() {
         let tenant = text("acme".to_owned()).unwrap();
-        let stranger =
-            || Raw::builder().message_id("8").body("{}").message_attributes("tenant", tenant.clone());
-        let Read { received, count } = read_raw(stranger().build());
+        let stranger = || {
+            Raw::builder().message_id("8").body("{}").message_attributes("tenant", tenant.clone())
+        };
+        let Read { received, count, .. } = read_raw(stranger().build());
         assert_eq!((received.poison, count), (None, 1));
         assert_eq!(received.message.headers.get("tenant"), Some("acme"));
         assert_eq!(received.message.body.content_type, CONTENT_TYPE_UNKNOWN);
