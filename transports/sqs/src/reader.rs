@@ -202,8 +202,8 @@ impl Reader {
         let handle = Arc::from(raw.receipt_handle.take()?);
         let hand = self.hand.clone();
         let queue = name_of(&hand.queues.queue);
-        let read = wire::read(raw, &self.topic, queue, self.clock.now());
-        let counted = progress.lost.counted(&read, self.wait);
+        let mut read = wire::read(raw, &self.topic, queue, self.clock.now());
+        let counted = progress.lost.counted(&mut read, self.wait);
         let received = read.received;
         if !received.is_for(&hand.group) {
             hand.settler.ask(Request::Delete(handle, None));

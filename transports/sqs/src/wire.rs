@@ -82,6 +82,8 @@ pub(crate) struct Read {
     pub(crate) count: u32,
     /// When it was received for the first time.
     pub(crate) first_at: Option<Timestamp>,
+    /// What SQS calls the message.
+    pub(crate) id: String,
 }
 
 /// Reads a message. What cannot be read is poison and never an error.
@@ -121,7 +123,7 @@ pub(crate) fn read(raw: Raw, topic: &Topic, queue: &str, now: Timestamp) -> Read
     let headers = headers.iter().map(|(name, value)| (name.as_str(), value.as_str()));
     let mut received = receive(arrived, headers);
     received.poison = trouble.or(received.poison);
-    Read { received, count: count.unwrap_or(1).max(1), first_at }
+    Read { received, count: count.unwrap_or(1).max(1), first_at, id }
 }
 
 /// The bytes of a body, or why they cannot be had.
