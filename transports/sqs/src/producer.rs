@@ -16,7 +16,7 @@ use crate::fault::Fault;
 use crate::groups::Groups;
 use crate::link::Link;
 use crate::names::name_of;
-use crate::topology::{self, Settings};
+use crate::topology::{self, LETTER_ROOM, Settings};
 use crate::wire::Packed;
 
 /// The longest delay of a message that is sent.
@@ -25,8 +25,6 @@ pub(crate) const DELAY_MAX: Duration = Duration::from_mins(15);
 pub(crate) const CALL_MAX: usize = 10;
 /// The most calls at a time.
 const CALLS_MAX: usize = 16;
-/// What a message leaves free for what a dead letter of it says.
-const LETTER_ROOM: usize = 4 * 1024;
 
 /// Sends messages to their queues.
 #[derive(Debug)]

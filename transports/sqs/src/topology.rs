@@ -13,6 +13,8 @@ use crate::names::{GroupNames, Names, name_of};
 
 /// As long as SQS keeps anything.
 const RETENTION_DEFAULT: Duration = Duration::from_hours(14 * 24);
+/// What a message leaves free for what a letter of it says, also when somebody else sends it.
+pub(crate) const LETTER_ROOM: usize = 4 * 1024;
 /// The most queues of one page of a listing.
 const PAGE: i32 = 1_000;
 /// The most pages that are asked for.
@@ -26,7 +28,7 @@ pub(crate) struct Settings {
     pub(crate) declares: bool,
     /// How long messages are kept, when somebody said so.
     pub(crate) retention: Option<Duration>,
-    /// The largest message.
+    /// The largest message, letters included.
     pub(crate) message_max: usize,
 }
 
@@ -47,25 +49,30 @@ pub(crate) async fn declare(
     names: &GroupNames,
 ) -> Result<Queues> {
     let (queue, dead, invalid) = tokio::try_join!(
-        Box::pin(ensure(link, settings, &names.queue)),
-        Box::pin(ensure(link, settings, &names.dead)),
-        Box::pin(ensure(link, settings, &names.invalid)),
+        Box::pin(ensure(link, settings, &names.queue, settings.message_max - LETTER_ROOM)),
+        Box::pin(ensure(link, settings, &names.dead, settings.message_max)),
+        Box::pin(ensure(link, settings, &names.invalid, settings.message_max)),
     )?;
     let is_new = queue.1;
     Ok(Queues { queue: queue.0, dead: dead.0, invalid: invalid.0, is_new })
 }
 
-/// The address of a queue, and whether it was made.
-async fn ensure(link: &Link, settings: &Settings, name: &str) -> Result<(String, bool)> {
+/// The address of a queue for messages as large as that, and whether it was made.
+async fn ensure(
+    link: &Link,
+    settings: &Settings,
+    name: &str,
+    size: usize,
+) -> Result<(String, bool)> {
     let found = link.calls.get_queue_url().queue_name(name).send().await;
     match found.map_err(|error| Fault::of(error, &link.place)) {
         Ok(found) => {
             let url = found.queue_url.unwrap_or_default();
-            check(link, settings, &url).await?;
+            check(link, settings, &url, size).await?;
             Ok((url, false))
         }
         Err(fault) if fault.is_without_queue() && settings.declares => {
-            Ok((create(link, settings, name).await?, true))
+            Ok((create(link, settings, name, size).await?, true))
         }
         Err(fault) if fault.is_without_queue() => Err(Error::not_found(format!(
             "SQS at {} has no queue {name}; create it, or let it be declared",
@@ -76,19 +83,18 @@ async fn ensure(link: &Link, settings: &Settings, name: &str) -> Result<(String,
 }
 
 /// Makes a queue; one that somebody else made meanwhile is as good.
-async fn create(link: &Link, settings: &Settings, name: &str) -> Result<String> {
+async fn create(link: &Link, settings: &Settings, name: &str, size: usize) -> Result<String> {
     let retention = settings.retention.unwrap_or(RETENTION_DEFAULT).as_secs().to_string();
-    let size = settings.message_max.to_string();
     let call = link.calls.create_queue().queue_name(name);
     let call = call.attributes(QueueAttributeName::MessageRetentionPeriod, retention);
-    let call = call.attributes(QueueAttributeName::MaximumMessageSize, size);
+    let call = call.attributes(QueueAttributeName::MaximumMessageSize, size.to_string());
     match call.send().await.map_err(|error| Fault::of(error, &link.place)) {
         Ok(made) => Ok(made.queue_url.unwrap_or_default()),
         Err(fault) if fault.is_other_queue() => {
             let found = link.calls.get_queue_url().queue_name(name).send().await;
             let found = found.map_err(|error| Fault::of(error, &link.place))?;
             let url = found.queue_url.unwrap_or_default();
-            check(link, settings, &url).await?;
+            check(link, settings, &url, size).await?;
             Ok(url)
         }
         Err(fault) => Err(Error::from(fault).during("subscribe")),
@@ -96,7 +102,7 @@ async fn create(link: &Link, settings: &Settings, name: &str) -> Result<String> 
 }
 
 /// Refuses a queue on which we could not keep what we promise.
-async fn check(link: &Link, settings: &Settings, url: &str) -> Result<()> {
+async fn check(link: &Link, settings: &Settings, url: &str, size: usize) -> Result<()> {
     let asked = [
         QueueAttributeName::RedrivePolicy,
         QueueAttributeName::MaximumMessageSize,
@@ -115,11 +121,11 @@ async fn check(link: &Link, settings: &Settings, url: &str) -> Result<()> {
             "its RedrivePolicy is {policy} and there must be none, because retries are counted here"
         ));
     }
-    let wanted = u64::try_from(settings.message_max).unwrap_or(u64::MAX);
-    if let Some(size) = number(QueueAttributeName::MaximumMessageSize)
-        && size < wanted
+    let wanted = u64::try_from(size).unwrap_or(u64::MAX);
+    if let Some(most) = number(QueueAttributeName::MaximumMessageSize)
+        && most < wanted
     {
-        differences.push(format!("its MaximumMessageSize is {size} and must be at least {wanted}"));
+        differences.push(format!("its MaximumMessageSize is {most} and must be at least {wanted}"));
     }
     if let Some(wanted) = settings.retention.map(|retention| retention.as_secs())
         && let Some(kept) = number(QueueAttributeName::MessageRetentionPeriod)

@@ -27,6 +27,11 @@ async fn a_group_has_three_queues_that_keep_as_long_as_can_be() {
         let kept = place.setting(name, QueueAttributeName::MessageRetentionPeriod).await;
         assert_eq!(kept.as_deref(), Some("1209600"));
     }
+    // A letter says more than its message, and has to fit all the same.
+    for (name, most) in names.into_iter().zip(["258048", "262144", "262144"]) {
+        let size = place.setting(name, QueueAttributeName::MaximumMessageSize).await;
+        assert_eq!(size.as_deref(), Some(most), "{name}");
+    }
     // Once more, as the queues are there.
     close(subscribe(&transport, "office", 1).await).await;
     assert_eq!(place.queues().await, names);
