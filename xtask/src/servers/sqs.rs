@@ -22,8 +22,7 @@ const PATIENCE: Duration = Duration::from_secs(2);
 const LOOK: &str = "from importlib.util import find_spec as f\nimport sys\n\
                     sys.exit(not (f('moto') and f('flask')))";
 /// Serves; a file in the server's folder, so that it is known as ours by its command line.
-const SERVE: &str = "import sys\nfrom moto.server import main\n\
-                     main(['-H', '127.0.0.1', '-p', sys.argv[1]])\n";
+const SERVE: &str = include_str!("sqs.py");
 
 /// A private emulator of SQS.
 pub struct Sqs;
@@ -70,7 +69,7 @@ impl Server for Sqs {
     }
 
     fn address(&self, place: &Place) -> String {
-        format!("http://test:test@127.0.0.1:{}/?region=us-east-1", place.port)
+        format!("http://test:test@127.0.0.1:{}/", place.port)
     }
 }
 
