@@ -25,7 +25,6 @@ pub(in crate::wire) const SEQUENCE: &str = "punctual-sequence";
 pub(in crate::wire) const MORE: &str = "punctual-more";
 pub(in crate::wire) const ATTEMPT: &str = "punctual-attempt";
 pub(in crate::wire) const GROUP: &str = "punctual-group";
-pub(in crate::wire) const SNOOZES: &str = "punctual-snoozes";
 pub(in crate::wire) const DEAD_REASON: &str = "punctual-dead-reason";
 pub(in crate::wire) const DEAD_ERROR: &str = "punctual-dead-error";
 pub(in crate::wire) const DEAD_TOPIC: &str = "punctual-dead-topic";
@@ -142,7 +141,9 @@ impl Reading {
             GROUP => received.group = Some(value.to_owned()),
             MORE => note_more(message, value)?,
             // The engine's own count, which a message has among its headers.
-            SNOOZES => message.headers.note(SNOOZES, parsed::<u32>(name, value)?.to_string()),
+            noted::SNOOZES => {
+                message.headers.note(noted::SNOOZES, parsed::<u32>(name, value)?.to_string());
+            }
             _ if name.starts_with(RESERVED) => {
                 // What stays with the message stays; the rest is what a dead letter says of itself, and
                 // history once the message is sent again.

@@ -124,6 +124,7 @@ fn the_number_of_snoozes_travels_along() {
     sent.headers.note(SNOOZES, "3".to_owned());
     let wire = Wire::of(&outgoing(sent.clone())).unwrap();
     assert_eq!(arrive(&wire).message.headers, sent.headers);
+    assert!(foreign("x", &[(SNOOZES, "many")]).poison.is_some());
 }
 
 #[test]

@@ -86,6 +86,21 @@ async fn a_broker_that_can_delay_and_count_does_it_by_itself() {
     assert_eq!(bench.message(sent.id).await.state, State::Dead);
 }
 
+// spec: D-21
+#[tokio::test]
+async fn a_broker_that_can_delay_leaves_it_to_the_storage_where_that_is_wanted() {
+    let capabilities =
+        Capabilities { requeue_delay: Delay::Any, attempts: AttemptCount::Counted, ..PLAIN };
+    let log = Log::default();
+    let failing = failing_with(&log, Retry::intervals([seconds(10)]));
+    let preferring = |builder: Builder| failing(builder).prefer_storage("post");
+    let (bench, broker) = post(capabilities, preferring).await;
+    bench.punctual.publisher().publish("mail", "x").via("post").await.unwrap();
+    bench.advance(seconds(3_600)).await;
+    assert_eq!(log.lines(), ["1 2026-03-02T07:00:00Z", "2 2026-03-02T07:00:10Z"]);
+    assert_eq!(broker.story(), ["ack", "reject attempts spent"]);
+}
+
 // The count must survive a requeue on every transport, also where nobody but us counts.
 // spec: D-26, D-27
 #[tokio::test]

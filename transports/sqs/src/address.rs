@@ -1,5 +1,6 @@
 //! Where the queues are: `sqs://eu-west-1` for Amazon's own, or the address of an endpoint, such as
-//! `http://key:secret@127.0.0.1:5000/?region=us-east-1`. Nothing here is ever shown with its secret.
+//! `http://key:secret@127.0.0.1:5000/?region=us-east-1`, also as `sqs+http://`. Nothing here is ever shown
+//! with its secret.
 
 use std::fmt;
 
@@ -28,7 +29,10 @@ pub(crate) struct Address {
 impl Address {
     pub(crate) fn parse(text: &str) -> Result<Self> {
         let broken = |why: &str| Error::invalid(format!("the address of SQS {why}; {FORM}"));
-        let url = Url::parse(text.trim()).map_err(|error| broken(&error.to_string()))?;
+        let text = text.trim();
+        // Where an address alone says which product it is of.
+        let text = text.strip_prefix("sqs+").unwrap_or(text);
+        let url = Url::parse(text).map_err(|error| broken(&error.to_string()))?;
         let credentials = credentials(&url).map_err(broken)?;
         let host = url.host_str().unwrap_or_default();
         let mut region = None;
@@ -104,6 +108,11 @@ mod tests {
         assert_eq!(local.endpoint.as_deref(), Some("http://127.0.0.1:5000/"));
         assert_eq!((local.region.as_deref(), local.place.as_str()), (Some("x"), "127.0.0.1:5000"));
         assert!(local.is_plain());
+        let named = Address::parse("sqs+http://me:a%2Fb@127.0.0.1:5000/?region=x").unwrap();
+        assert_eq!(
+            (named.endpoint, named.credentials),
+            (local.endpoint.clone(), local.credentials.clone())
+        );
         assert!(!format!("{local:?}").contains("a/b"));
     }
 

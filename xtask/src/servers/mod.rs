@@ -5,19 +5,23 @@
 //! for it (`detached`, until `down`). Every scratch folder is on record, so that nothing is forgotten.
 
 pub mod detached;
+mod nats;
 mod place;
 mod postgres;
 mod presence;
 mod process;
+mod rabbitmq;
 mod record;
 mod redis;
 mod running;
 mod server;
 mod sqs;
 
+pub use nats::Nats;
 pub use place::{Durability, Place};
 pub use postgres::Postgres;
 pub use presence::{LEFT_OUT, Presence};
+pub use rabbitmq::Rabbitmq;
 pub use record::{Keeper, Record};
 pub use redis::Redis;
 pub use running::Running;

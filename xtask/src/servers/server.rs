@@ -6,10 +6,10 @@ use std::process::Command;
 
 use anyhow::{Context, Result};
 
-use super::{Place, Postgres, Redis, Sqs};
+use super::{Nats, Place, Postgres, Rabbitmq, Redis, Sqs};
 
 /// Every product the tools can start.
-pub const SERVERS: &[&dyn Server] = &[&Postgres, &Redis, &Sqs];
+pub const SERVERS: &[&dyn Server] = &[&Postgres, &Redis, &Nats, &Rabbitmq, &Sqs];
 
 /// A product with a server, as far as starting one goes.
 pub trait Server: Sync {

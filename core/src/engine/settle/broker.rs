@@ -164,7 +164,8 @@ impl Broker<'_> {
             return receipt.requeue(between(now, due_at)).await;
         };
         let (wanted, native) = (between(now, due_at), transport.capabilities().requeue_delay);
-        match hold(wanted, Means { native, storage: self.process.holds, prefer_storage: false }) {
+        let prefer_storage = self.process.outbound.prefers_storage(&from.transport);
+        match hold(wanted, Means { native, storage: self.process.holds, prefer_storage }) {
             Hold::Refuse => Err(cannot_wait(self.message.id, wanted, native)),
             Hold::Send if natively => receipt.requeue(Duration::ZERO).await,
             Hold::SendDelayed(delay) if natively => receipt.requeue(delay).await,

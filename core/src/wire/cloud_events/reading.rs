@@ -16,15 +16,14 @@ use crate::error::{Error, Result};
 use crate::model::{Body, JSON, Key, noted};
 use crate::wire::id_of;
 use crate::wire::own::{
-    ATTEMPT, CAUSATION, CORRELATION, CREATED, DUE, GROUP, ID, KEY, MORE, Reading, SEQUENCE,
-    SNOOZES, parsed,
+    ATTEMPT, CAUSATION, CORRELATION, CREATED, DUE, GROUP, ID, KEY, MORE, Reading, SEQUENCE, parsed,
 };
 
 /// What may stand before them: HTTP and NATS, Kafka, AMQP twice, MQTT.
 pub(super) const PREFIXES: [&str; 5] = [PREFIX_DEFAULT, "ce_", "cloudEvents:", "cloudEvents_", ""];
 /// Our headers that come back as extensions.
 const OURS: [&str; 11] =
-    [ID, KEY, CREATED, DUE, CORRELATION, CAUSATION, SEQUENCE, MORE, ATTEMPT, GROUP, SNOOZES];
+    [ID, KEY, CREATED, DUE, CORRELATION, CAUSATION, SEQUENCE, MORE, ATTEMPT, GROUP, noted::SNOOZES];
 
 /// What a structured event is written in.
 pub(in crate::wire) enum Structure {

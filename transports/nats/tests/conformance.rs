@@ -1,0 +1,145 @@
+//! The suite that every transport runs. Cases break connections and restart the broker, so each has a
+//! server of its own where one can be started; a server elsewhere is shared, each case with a prefix.
+
+#[path = "it/relay.rs"]
+mod relay;
+
+use std::path::Path;
+use std::process::ExitCode;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use async_nats::jetstream::{self, stream};
+use async_nats::{HeaderMap, HeaderName};
+use punctual::model::Topic;
+use punctual::wire::Wire;
+use punctual::{Error, Result, Transport};
+use punctual_conformance::transport::{self, Backend, Need, Place};
+use punctual_nats::NatsTransport;
+use xtask::servers::{Durability, Nats, Running, Server as _};
+
+use self::relay::Relay;
+
+static NEXT: AtomicU64 = AtomicU64::new(0);
+
+struct Prefix {
+    address: String,
+    name: String,
+    relay: Relay,
+    server: Option<Mutex<Running>>,
+}
+
+impl Prefix {
+    async fn new(given: String) -> Result<Self> {
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let name = format!("suite-{}-{number}", std::process::id());
+        let (mut address, mut server) = (given, None);
+        if Nats.is_installed() {
+            let records = Path::new(env!("CARGO_TARGET_TMPDIR")).join("servers");
+            let started = Running::start(&Nats, Durability::Relaxed, &records).map_err(unwell)?;
+            address = started.address();
+            server = Some(Mutex::new(started));
+        }
+        let relay = Relay::new(&address).await.map_err(unwell)?;
+        Ok(Self { address, name, relay, server })
+    }
+
+    async fn jetstream(&self) -> Result<jetstream::Context> {
+        Ok(jetstream::new(async_nats::connect(&self.address).await.map_err(unwell)?))
+    }
+
+    async fn wires(&self, topic: &Topic, ending: &str) -> Result<Vec<Wire>> {
+        let name = format!("{}_{topic}=2E{ending}", self.name);
+        let stream = match self.jetstream().await?.get_stream(name).await {
+            Ok(stream) => stream,
+            Err(error) if error.to_string().contains("not found") => return Ok(Vec::new()),
+            Err(error) => return Err(unwell(error)),
+        };
+        let stream::State { first_sequence, last_sequence, .. } = stream.cached_info().state;
+        let mut wires = Vec::new();
+        for sequence in first_sequence.max(1)..=last_sequence {
+            let kept = stream.get_raw_message(sequence).await.map_err(unwell)?;
+            wires.push(wire(&kept.headers, kept.payload));
+        }
+        Ok(wires)
+    }
+}
+
+/// A message of a stream as everybody sees it.
+fn wire(headers: &HeaderMap, body: punctual::bytes::Bytes) -> Wire {
+    let mut wire = Wire { headers: Vec::new(), body, content_type: "".into() };
+    for (name, values) in headers.iter() {
+        let value = values.first().map(ToString::to_string).unwrap_or_default();
+        match AsRef::<str>::as_ref(name) {
+            "Content-Type" => wire.content_type = value.into(),
+            name => wire.headers.push((name.to_owned().into(), value)),
+        }
+    }
+    wire
+}
+
+#[async_trait::async_trait]
+impl Place for Prefix {
+    async fn open(&self) -> Result<Arc<dyn Transport>> {
+        let builder = NatsTransport::builder(self.relay.address()).prefix(&self.name);
+        Ok(Arc::new(builder.connect().await?))
+    }
+
+    async fn put(&self, topic: &Topic, body: &[u8], headers: &[(&str, &str)]) -> Result<()> {
+        let mut map = HeaderMap::new();
+        for (name, value) in headers {
+            map.append(name.parse::<HeaderName>().map_err(unwell)?, *value);
+        }
+        let (subject, body) = (format!("{}.{topic}", self.name), body.to_vec().into());
+        let jetstream = self.jetstream().await?;
+        let sent = jetstream.publish_with_headers(subject, map, body).await;
+        sent.map_err(unwell)?.await.map(drop).map_err(unwell)
+    }
+
+    async fn dead(&self, topic: &Topic, _group: &str) -> Result<Vec<Wire>> {
+        self.wires(topic, "dead").await
+    }
+
+    async fn invalid(&self, topic: &Topic, _group: &str) -> Result<Vec<Wire>> {
+        self.wires(topic, "invalid").await
+    }
+
+    async fn restart(&self) -> Result<()> {
+        let Some(server) = &self.server else {
+            return Err(Error::unsupported("others use the same server"));
+        };
+        let mut server = server.lock().unwrap_or_else(PoisonError::into_inner);
+        tokio::task::block_in_place(|| server.crash().and_then(|()| server.serve())).map_err(unwell)
+    }
+
+    async fn cut(&self) -> Result<()> {
+        self.relay.set(false);
+        self.relay.set(true);
+        Ok(())
+    }
+
+    async fn remove(&self) -> Result<()> {
+        use futures_util::StreamExt as _;
+        let jetstream = self.jetstream().await?;
+        let mut names = jetstream.stream_names();
+        while let Some(Ok(name)) = names.next().await {
+            if name.starts_with(&format!("{}_", self.name)) {
+                jetstream.delete_stream(name).await.map_err(unwell)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn unwell(error: impl std::fmt::Display) -> Error {
+    Error::unavailable(format!("{error:#}"))
+}
+
+fn main() -> ExitCode {
+    let mut backend = Backend::at("PUNCTUAL_NATS_URL", Prefix::new);
+    if !Nats.is_installed() {
+        backend = backend
+            .cannot(Need::Restart, "others use the same server, and none can be started here");
+    }
+    transport::run("nats", backend)
+}
