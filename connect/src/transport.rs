@@ -61,6 +61,9 @@ const KINDS: &[Kind] = &[
     kind!("redis", ["redis", "rediss"], "redis://host:6379", |address| carried(
         punctual_redis::RedisTransport::builder(address).connect()
     )),
+    kind!("sqs", ["sqs", "sqs+http", "sqs+https"], "sqs://region", |address| carried(
+        punctual_sqs::SqsTransport::builder(address).connect()
+    )),
     kind!("nats", ["nats", "tls"], "nats://host:4222", |address| carried(
         punctual_nats::NatsTransport::builder(address).connect()
     )),
@@ -110,7 +113,8 @@ pub fn transport_forms() -> String {
     feature = "mqtt",
     feature = "nats",
     feature = "rabbitmq",
-    feature = "redis"
+    feature = "redis",
+    feature = "sqs"
 ))]
 fn carried<'a, T: Transport>(
     connecting: impl Future<Output = Result<T>> + Send + 'a,

@@ -67,6 +67,7 @@ fn install_servers(absent: &[&&dyn Server]) -> Result<()> {
         packages.extend(server.packages()?);
     }
     install(&packages)?;
+    absent.iter().try_for_each(|server| server.complete())?;
     match absent.iter().find(|server| !server.is_installed()) {
         Some(server) => bail!("{} is not there after installing", server.name()),
         None => Ok(()),

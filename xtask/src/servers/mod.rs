@@ -16,6 +16,7 @@ mod record;
 mod redis;
 mod running;
 mod server;
+mod sqs;
 
 pub use mqtt::Mqtt;
 pub use nats::Nats;
@@ -27,3 +28,4 @@ pub use record::{Keeper, Record};
 pub use redis::Redis;
 pub use running::Running;
 pub use server::{SERVERS, Server, named};
+pub use sqs::Sqs;

@@ -6,10 +6,10 @@ use std::process::Command;
 
 use anyhow::{Context, Result};
 
-use super::{Mqtt, Nats, Place, Postgres, Rabbitmq, Redis};
+use super::{Mqtt, Nats, Place, Postgres, Rabbitmq, Redis, Sqs};
 
 /// Every product the tools can start.
-pub const SERVERS: &[&dyn Server] = &[&Postgres, &Redis, &Nats, &Rabbitmq, &Mqtt];
+pub const SERVERS: &[&dyn Server] = &[&Postgres, &Redis, &Nats, &Rabbitmq, &Mqtt, &Sqs];
 
 /// A product with a server, as far as starting one goes.
 pub trait Server: Sync {
@@ -27,6 +27,11 @@ pub trait Server: Sync {
 
     /// The distribution's packages that bring it; may ask the package manager.
     fn packages(&self) -> Result<Vec<String>>;
+
+    /// Brings what its packages alone do not; called once they are there.
+    fn complete(&self) -> Result<()> {
+        Ok(())
+    }
 
     /// Fills the folder if it is empty and answers the command that serves in the foreground.
     fn prepare(&self, place: &Place) -> Result<Command>;

@@ -1,0 +1,100 @@
+//! The suite that every transport runs, against an endpoint that all cases share: each has a prefix for its
+//! queues and a network of its own, which it may break.
+
+// Without the standard harness the lints do not see that this is test code.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+#[path = "it/proxy.rs"]
+mod proxy;
+#[path = "it/raw.rs"]
+mod raw;
+
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use aws_sdk_sqs::Client;
+use punctual::model::Topic;
+use punctual::wire::Wire;
+use punctual::{Result, Transport};
+use punctual_conformance::transport::{self, Backend, Need, Place};
+use punctual_sqs::SqsTransport;
+
+use self::proxy::Proxy;
+
+const VARIABLE: &str = "PUNCTUAL_SQS_URL";
+static NEXT: AtomicU64 = AtomicU64::new(0);
+
+struct Prefix {
+    proxy: Proxy,
+    client: Client,
+    name: String,
+}
+
+impl Prefix {
+    async fn new(address: String) -> Result<Self> {
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let name = format!("c{}-{number}", std::process::id());
+        let (proxy, client) = (Proxy::to(&address).await, raw::client(&address));
+        Ok(Self { proxy, client, name })
+    }
+
+    /// How the name of a topic's queues begins; the suite's topics and groups need no escapes.
+    fn begins(&self, topic: &Topic) -> String {
+        format!("{}-{topic}-", self.name)
+    }
+
+    async fn letters_in(&self, topic: &Topic, rest: String) -> Vec<Wire> {
+        let queue = raw::queue(&self.client, &(self.begins(topic) + &rest)).await;
+        raw::letters(&self.client, &queue).await
+    }
+}
+
+#[async_trait::async_trait]
+impl Place for Prefix {
+    async fn open(&self) -> Result<Arc<dyn Transport>> {
+        let builder = SqsTransport::builder(&self.proxy.address).prefix(&self.name);
+        // A case that drops a consumer waits for what it had.
+        let builder = builder.wait(Duration::from_secs(1)).hold_length(Duration::from_secs(10));
+        Ok(Arc::new(builder.connect().await?))
+    }
+
+    async fn put(&self, topic: &Topic, body: &[u8], headers: &[(&str, &str)]) -> Result<()> {
+        for queue in raw::queues(&self.client, &self.begins(topic)).await {
+            if !queue.ends_with("-dead") && !queue.ends_with("-invalid") {
+                raw::put(&self.client, &queue, body, headers).await;
+            }
+        }
+        Ok(())
+    }
+
+    async fn dead(&self, topic: &Topic, group: &str) -> Result<Vec<Wire>> {
+        Ok(self.letters_in(topic, format!("{group}-dead")).await)
+    }
+
+    async fn invalid(&self, topic: &Topic, group: &str) -> Result<Vec<Wire>> {
+        Ok(self.letters_in(topic, format!("{group}-invalid")).await)
+    }
+
+    async fn cut(&self) -> Result<()> {
+        self.proxy.cut();
+        self.proxy.mend();
+        Ok(())
+    }
+
+    async fn remove(&self) -> Result<()> {
+        for queue in raw::queues(&self.client, &format!("{}-", self.name)).await {
+            self.client.delete_queue().queue_url(queue).send().await.expect("it is removed");
+        }
+        Ok(())
+    }
+}
+
+fn main() -> ExitCode {
+    let backend = Backend::at(VARIABLE, Prefix::new).cannot(
+        Need::Restart,
+        "nobody can restart SQS, and what stands in for it keeps everything in memory",
+    );
+    transport::run("sqs", backend)
+}

@@ -1,0 +1,137 @@
+//! Amazon SQS, as an emulator that speaks its protocol: `moto` from the Python package index, because
+//! nobody can start the real one. It is used where Python finds it, and else put into a virtual environment
+//! in the user's cache folder.
+//!
+//! It listens on the loopback address only, takes any key and secret, and keeps everything in memory.
+
+use std::fs;
+use std::io::{Read as _, Write as _};
+use std::net::{Ipv4Addr, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail, ensure};
+
+use super::{Place, Server};
+
+const PACKAGE: &str = "moto[server]==5.*";
+/// The longest wait for an answer of a server that is being started.
+const PATIENCE: Duration = Duration::from_secs(2);
+/// Whether Python has it; much faster than to import it.
+const LOOK: &str = "from importlib.util import find_spec as f\nimport sys\n\
+                    sys.exit(not (f('moto') and f('flask')))";
+/// Serves; a file in the server's folder, so that it is known as ours by its command line.
+const SERVE: &str = include_str!("sqs.py");
+
+/// A private emulator of SQS.
+pub struct Sqs;
+
+impl Server for Sqs {
+    fn name(&self) -> &'static str {
+        "sqs"
+    }
+
+    fn folder(&self) -> &'static str {
+        "transports/sqs"
+    }
+
+    fn variable(&self) -> &'static str {
+        "PUNCTUAL_SQS_URL"
+    }
+
+    fn is_installed(&self) -> bool {
+        python().is_some()
+    }
+
+    fn packages(&self) -> Result<Vec<String>> {
+        Ok(vec!["python3-venv".to_owned()])
+    }
+
+    fn complete(&self) -> Result<()> {
+        let folder = cache().context("no home folder for a virtual environment of Python")?;
+        run(Command::new("python3").args(["-m", "venv"]).arg(&folder))?;
+        let pip = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check", PACKAGE];
+        run(Command::new(python_in(&folder)).args(pip))
+    }
+
+    fn prepare(&self, place: &Place) -> Result<Command> {
+        let Some(python) = python() else { bail!("moto is not installed") };
+        let file = place.folder.join("serve.py");
+        fs::write(&file, SERVE).with_context(|| format!("write {}", file.display()))?;
+        let mut command = Command::new(python);
+        command.arg(file).arg(place.port.to_string());
+        Ok(command)
+    }
+
+    fn is_ready(&self, place: &Place) -> bool {
+        answers(place.port).unwrap_or(false)
+    }
+
+    fn address(&self, place: &Place) -> String {
+        format!("http://test:test@127.0.0.1:{}/", place.port)
+    }
+}
+
+/// The Python that has it.
+fn python() -> Option<PathBuf> {
+    let own = cache().map(|folder| python_in(&folder));
+    own.into_iter().chain([PathBuf::from("python3")]).find(|python| has(python))
+}
+
+fn has(python: &Path) -> bool {
+    let mut command = Command::new(python);
+    let command = command.args(["-c", LOOK]).stdin(Stdio::null());
+    let ended = command.stdout(Stdio::null()).stderr(Stdio::null()).status();
+    ended.is_ok_and(|status| status.success())
+}
+
+fn python_in(folder: &Path) -> PathBuf {
+    folder.join("bin/python")
+}
+
+/// Where the virtual environment is.
+fn cache() -> Option<PathBuf> {
+    let named = std::env::var_os("XDG_CACHE_HOME").filter(|folder| !folder.is_empty());
+    let folder = match named {
+        Some(folder) => PathBuf::from(folder),
+        None => PathBuf::from(std::env::var_os("HOME")?).join(".cache"),
+    };
+    Some(folder.join("punctual/moto"))
+}
+
+fn run(command: &mut Command) -> Result<()> {
+    let shown = format!("{command:?}");
+    let status = command.stdout(std::io::stderr()).status().with_context(|| shown.clone())?;
+    ensure!(status.success(), "{shown} ended with {status}");
+    Ok(())
+}
+
+/// Whether it answers a request.
+fn answers(port: u16) -> std::io::Result<bool> {
+    let address = (Ipv4Addr::LOCALHOST, port).into();
+    let mut stream = TcpStream::connect_timeout(&address, PATIENCE)?;
+    stream.set_read_timeout(Some(PATIENCE))?;
+    stream.write_all(b"GET /moto-api/data.json HTTP/1.0\r\n\r\n")?;
+    let mut answer = [0; 12];
+    stream.read_exact(&mut answer)?;
+    Ok(answer.ends_with(b" 200"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::servers::Durability;
+
+    #[test]
+    fn a_port_without_a_server_is_not_ready() {
+        let place = Place::create("sqs", Durability::Relaxed).unwrap();
+        assert!(!Sqs.is_ready(&place));
+        place.remove();
+    }
+
+    #[test]
+    fn a_python_that_is_not_there_does_not_have_it() {
+        assert!(!has(Path::new("/no/python/of/this/name")));
+    }
+}
