@@ -1,0 +1,300 @@
+//! The task behind a consumer: takes deliveries as far as there is room, settles what it is told to, and
+//! makes the connection again when it is lost. It ends when the consumer is gone and nothing of it is in
+//! anybody's hand.
+
+use std::ops::ControlFlow;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use fe2o3_amqp::Receiver;
+use fe2o3_amqp::link::RecvError;
+use fe2o3_amqp::link::delivery::DeliveryInfo;
+use fe2o3_amqp::types::messaging::Body;
+use fe2o3_amqp::types::primitives::Value;
+use futures_util::FutureExt as _;
+use punctual::clock;
+use punctual::model::Topic;
+use punctual::{Error, Result};
+use tokio::sync::{Notify, mpsc, oneshot, watch};
+use tokio::task::JoinHandle;
+
+use crate::dialogue::Dialogue;
+use crate::hold::{Holds, Keeper};
+use crate::line::{Line, Settings};
+use crate::receipt::{Call, Desk, Fate, Request, ServiceBusReceipt};
+use crate::settle;
+use crate::wire::{self, Read};
+
+/// The most calls that are answered together.
+const CALLS_MAX: usize = 256;
+/// Nothing more comes when nothing has come for so long after the broker was told to stop.
+const QUIET: Duration = Duration::from_millis(100);
+/// How long an end may take that nobody waits for.
+const END_WITHIN: Duration = Duration::from_secs(2);
+
+/// A delivery that was taken and not yet given to anybody.
+pub(crate) struct Taken {
+    pub(crate) poison: Option<String>,
+    pub(crate) receipt: ServiceBusReceipt,
+}
+
+/// A link and what keeps it.
+pub(crate) struct Attached {
+    line: Option<Line>,
+    pub(crate) receiver: Receiver,
+    keeper: JoinHandle<()>,
+    pub(crate) number: u64,
+}
+
+impl Drop for Attached {
+    fn drop(&mut self) {
+        self.keeper.abort();
+    }
+}
+
+/// Feeds one consumer.
+pub(crate) struct Reader {
+    pub(crate) desk: Arc<Desk>,
+    pub(crate) topic: Topic,
+    pub(crate) group: String,
+    pub(crate) source: String,
+    pub(crate) prefetch: usize,
+    pub(crate) holds: Arc<Holds>,
+    pub(crate) taken: mpsc::UnboundedSender<Result<Taken>>,
+    pub(crate) calls: mpsc::UnboundedReceiver<Call>,
+    /// For receipts; weak, because the reader ends when nobody else can call it.
+    pub(crate) caller: mpsc::WeakUnboundedSender<Call>,
+    pub(crate) asked: Arc<Notify>,
+    pub(crate) stop: watch::Receiver<bool>,
+    pub(crate) stopped: Option<oneshot::Sender<()>>,
+    /// The number of the present link; what came by another cannot be settled.
+    pub(crate) link: Arc<AtomicU64>,
+    pub(crate) lock_length: Arc<Mutex<Duration>>,
+}
+
+/// How a link ended.
+enum Ended {
+    /// Nobody needs it any more.
+    Done,
+    Lost(Error),
+}
+
+impl Reader {
+    fn settings(&self) -> &Arc<Settings> {
+        &self.desk.settings
+    }
+
+    /// Opens a connection and a link of this consumer.
+    pub(crate) async fn attach(&self) -> Result<Attached> {
+        let settings = self.settings();
+        let attaching = async {
+            let mut line = Line::open(settings).await?;
+            let receiver = line.receiver(&self.source).await?;
+            let node = format!("{}/$management", self.source);
+            line.tokens()?.put(&node).await?;
+            let management =
+                Dialogue::with(&node, &mut line.session, settings.about(&node)).await?;
+            Ok((line, receiver, management))
+        };
+        let (mut line, mut receiver, management) = settings.in_time(attaching).await?;
+        // The broker attaches first and then says what is wrong; it has had time to. There is no credit
+        // yet, so that nothing else can have come.
+        if let Some(Err(error)) = receiver.recv::<Body<Value>>().now_or_never() {
+            return Err(settings.about(&self.source).failed(error));
+        }
+        let tokens = line.give_tokens()?;
+        self.holds.clear();
+        let keeper = Keeper {
+            settings: settings.clone(),
+            source: self.source.clone(),
+            holds: self.holds.clone(),
+            tokens,
+            management,
+            lock_length: self.lock_length.clone(),
+        };
+        let number = self.link.fetch_add(1, Ordering::Relaxed) + 1;
+        Ok(Attached { line: Some(line), receiver, keeper: tokio::spawn(keeper.run()), number })
+    }
+
+    /// Goes on until nobody needs it.
+    pub(crate) async fn run(mut self, first: Attached) {
+        let mut present = Some(first);
+        loop {
+            let attached = match present.take() {
+                Some(attached) => Ok(attached),
+                None => self.attach().await,
+            };
+            let ended = match attached {
+                Ok(mut attached) => {
+                    let ended = self.serve(&mut attached).await;
+                    if matches!(ended, Ended::Done) {
+                        self.end(attached).await;
+                    }
+                    ended
+                }
+                Err(error) => Ended::Lost(error),
+            };
+            match ended {
+                Ended::Done => return,
+                Ended::Lost(error) => {
+                    // What came by the link that is gone cannot be settled by another.
+                    self.link.fetch_add(1, Ordering::Relaxed);
+                    let _ = self.taken.send(Err(error));
+                    if self.rest().await.is_break() {
+                        return;
+                    }
+                }
+            }
+        }
+    }
+
+    /// Waits until it is asked to try again; answers meanwhile.
+    async fn rest(&mut self) -> ControlFlow<()> {
+        loop {
+            tokio::select! {
+                call = self.calls.recv() => match call {
+                    None => return ControlFlow::Break(()),
+                    Some(Call::Flush(answer)) => drop(answer.send(())),
+                    Some(Call::Settle(request)) => settle::refuse(request),
+                },
+                () = self.asked.notified() => return ControlFlow::Continue(()),
+                () = told_to_stop(&mut self.stop) => return ControlFlow::Break(()),
+            }
+        }
+    }
+
+    async fn serve(&mut self, attached: &mut Attached) -> Ended {
+        let mut calls = Vec::with_capacity(CALLS_MAX);
+        let mut is_stopping = false;
+        loop {
+            if !is_stopping && let Err(error) = self.top_up(&mut attached.receiver).await {
+                return Ended::Lost(error);
+            }
+            tokio::select! {
+                biased;
+                count = self.calls.recv_many(&mut calls, CALLS_MAX) => {
+                    if count == 0 {
+                        return Ended::Done;
+                    }
+                    settle::answer(attached, &self.holds, &mut calls).await;
+                }
+                () = told_to_stop(&mut self.stop), if !is_stopping => {
+                    is_stopping = true;
+                    self.hand_back(attached).await;
+                }
+                received = attached.receiver.recv::<Body<Value>>() => {
+                    if let Err(error) = self.received(attached, received).await {
+                        return Ended::Lost(error);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Lets the broker send as many as there is room for.
+    async fn top_up(&self, receiver: &mut Receiver) -> Result<()> {
+        let credit = usize::try_from(receiver.credit()).unwrap_or(usize::MAX);
+        let free = self.prefetch.saturating_sub(self.holds.len());
+        let missing = free.saturating_sub(credit);
+        if missing == 0 || (credit > 0 && missing < (self.prefetch / 4).max(1)) {
+            return Ok(());
+        }
+        let free = u32::try_from(free).unwrap_or(u32::MAX);
+        let granted = receiver.set_credit(free).await;
+        granted.map_err(|error| self.settings().about(&self.source).failed(error))
+    }
+
+    async fn received(
+        &self,
+        attached: &Attached,
+        received: std::result::Result<fe2o3_amqp::Delivery<Body<Value>>, RecvError>,
+    ) -> Result<()> {
+        let now = self.settings().clock.now();
+        let place = (&self.topic, self.source.as_str());
+        let (info, read) = match received {
+            Ok(delivery) => {
+                let (info, message) = delivery.into_parts();
+                let read = wire::read(message, info.delivery_tag(), place, now);
+                (info, read)
+            }
+            Err(RecvError::MessageDecode(error)) => {
+                let why = error.source.to_string();
+                let read = wire::unreadable(&why, error.info.delivery_tag(), place, now);
+                (error.info, read)
+            }
+            Err(error) => return Err(self.settings().about(&self.source).failed(error)),
+        };
+        self.holds.take(info.delivery_id(), read.lock, read.locked_until, now);
+        if let Some(until) = read.locked_until {
+            let length = clock::between(now, until);
+            *self.lock_length.lock().unwrap_or_else(PoisonError::into_inner) = length;
+        }
+        self.give(attached, info, read).await;
+        Ok(())
+    }
+
+    /// Gives a delivery to the consumer, or passes over what is for another group.
+    async fn give(&self, attached: &Attached, info: DeliveryInfo, read: Read) {
+        let is_ours = self.desk.group.is_none() || read.received.is_for(&self.group);
+        let Some(calls) = self.caller.upgrade().filter(|_| is_ours) else {
+            let fate = if is_ours { Fate::Release } else { Fate::Complete };
+            let request = Request { info, link: attached.number, fate, answer: None };
+            settle::one(attached, &self.holds, request).await;
+            return;
+        };
+        let Read { received, deliveries, .. } = read;
+        let attempt = received.attempt.saturating_add(deliveries).saturating_add(1);
+        let receipt = ServiceBusReceipt {
+            desk: self.desk.clone(),
+            calls,
+            info,
+            link: attached.number,
+            message: Arc::new(received.message),
+            attempt,
+            deliveries,
+            is_given: false,
+            is_settled: false,
+        };
+        // Without a consumer it is dropped here, and so released.
+        let _ = self.taken.send(Ok(Taken { poison: received.poison, receipt }));
+    }
+
+    /// Tells the broker to send no more, and gives back what it had sent already.
+    async fn hand_back(&mut self, attached: &mut Attached) {
+        let clock = self.settings().clock.clone();
+        let is_told = attached.receiver.drain().await.is_ok();
+        for _ in 0..self.prefetch {
+            if !is_told {
+                break;
+            }
+            let until = clock::add(clock.now(), QUIET);
+            let coming = attached.receiver.recv::<Body<Value>>();
+            match clock::within(&*clock, until, coming).await {
+                Some(Ok(delivery)) => {
+                    let (info, _) = delivery.into_parts();
+                    // It was not taken in hand, so there is nothing to let go.
+                    let _ = attached.receiver.release(info).await;
+                }
+                Some(Err(_)) | None => break,
+            }
+        }
+        if let Some(stopped) = self.stopped.take() {
+            // Whoever closes the consumer may have given up.
+            let _ = stopped.send(());
+        }
+    }
+
+    async fn end(&self, mut attached: Attached) {
+        let clock = self.settings().clock.clone();
+        attached.keeper.abort();
+        let Some(line) = attached.line.take() else { return };
+        let until = clock::add(clock.now(), END_WITHIN);
+        let _ = clock::within(&*clock, until, line.close()).await;
+    }
+}
+
+/// Waits until the consumer is closed, or gone.
+async fn told_to_stop(stop: &mut watch::Receiver<bool>) {
+    let _ = stop.wait_for(|stop| *stop).await;
+}

@@ -1,0 +1,90 @@
+//! Settles deliveries on their link. Many that are done go in few frames: the numbers of neighbours
+//! become a range.
+
+use fe2o3_amqp::link::delivery::DeliveryInfo;
+use fe2o3_amqp::types::definitions::{Error as Told, ErrorCondition};
+use fe2o3_amqp::types::messaging::Modified;
+use fe2o3_amqp::types::primitives::Symbol;
+use punctual::{Error, Result};
+use tokio::sync::oneshot;
+
+use crate::hold::Holds;
+use crate::reader::Attached;
+use crate::receipt::{Call, Fate, Request};
+
+/// What the broker wants to be told for a dead letter.
+const DEAD_LETTER: &str = "com.microsoft:dead-letter";
+
+/// Who waits for a delivery to be settled.
+type Waiting = Option<oneshot::Sender<Result<()>>>;
+
+/// Does what was asked for, in order, but all that is done together.
+pub(crate) async fn answer(attached: &Attached, holds: &Holds, calls: &mut Vec<Call>) {
+    let mut done: Vec<(DeliveryInfo, Waiting)> = Vec::new();
+    let mut flushed = Vec::new();
+    for call in calls.drain(..) {
+        match call {
+            Call::Flush(answer) => flushed.push(answer),
+            Call::Settle(request) if request.link != attached.number => refuse(request),
+            Call::Settle(Request { info, fate: Fate::Complete, answer, .. }) => {
+                if holds.let_go(info.delivery_id()) {
+                    done.push((info, answer));
+                }
+            }
+            Call::Settle(request) => one(attached, holds, request).await,
+        }
+    }
+    if !done.is_empty() {
+        let infos: Vec<DeliveryInfo> = done.iter().map(|(info, _)| info.clone()).collect();
+        let settled = attached.receiver.accept_all(infos).await.is_ok();
+        done.into_iter().for_each(|(_, answer)| tell(answer, settled));
+    }
+    for answer in flushed {
+        let _ = answer.send(());
+    }
+}
+
+/// Settles one delivery.
+pub(crate) async fn one(attached: &Attached, holds: &Holds, request: Request) {
+    let Request { info, fate, answer, .. } = request;
+    if !holds.let_go(info.delivery_id()) {
+        return tell(answer, false);
+    }
+    let receiver = &attached.receiver;
+    let settled = match fate {
+        Fate::Complete => receiver.accept(info).await,
+        Fate::Release => receiver.release(info).await,
+        Fate::Abandon => {
+            let failed = Modified {
+                delivery_failed: Some(true),
+                undeliverable_here: None,
+                message_annotations: None,
+            };
+            receiver.modify(info, failed).await
+        }
+        Fate::Bury(fields) => {
+            let condition = ErrorCondition::Custom(Symbol::from(DEAD_LETTER));
+            let why = Told::new(condition, None, Some(fields));
+            receiver.reject(info, Some(why)).await
+        }
+    };
+    tell(answer, settled.is_ok());
+}
+
+/// Says that the link is gone by which a delivery came.
+pub(crate) fn refuse(request: Request) {
+    tell(request.answer, false);
+}
+
+fn tell(answer: Waiting, is_settled: bool) {
+    let Some(answer) = answer else { return };
+    let told = if is_settled { Ok(()) } else { Err(gone()) };
+    // Whoever asked may have given up.
+    let _ = answer.send(told);
+}
+
+fn gone() -> Error {
+    Error::unavailable(
+        "the connection is gone by which this delivery came; it comes again when its lock runs out",
+    )
+}
