@@ -60,7 +60,7 @@ impl Place for Namespace {
         });
         let message = Message::builder()
             .application_properties(ApplicationProperties(known.collect()))
-            .body(Body::Data(Data(Binary::from(body.to_vec())).into()))
+            .body(Body::Data(vec![Data(Binary::from(body.to_vec()))].into()))
             .build();
         self.0.broker().publish(topic.as_str(), message, SystemClock.now());
         Ok(())

@@ -12,7 +12,7 @@ use fe2o3_amqp::acceptor::{
 };
 use fe2o3_amqp::types::definitions::{AmqpError, Error as Told};
 use fe2o3_amqp::types::messaging::{
-    AmqpValue, ApplicationProperties, Body, Message, Properties, TargetArchetype,
+    AmqpValue, ApplicationProperties, Body, Message, Properties,
 };
 use fe2o3_amqp::types::primitives::{SimpleValue, Value};
 use fe2o3_amqp::{Receiver, Sender};
