@@ -85,7 +85,10 @@ impl Dialogue {
             body: AmqpValue(body),
             footer: None,
         };
-        self.sender.send(question).await.map_err(|error| asked.failed(error))?;
+        // Its outcome never comes when the connection breaks; the answer is waited for instead, whose link
+        // knows of that.
+        let sent = self.sender.send_batchable(question).await;
+        drop(sent.map_err(|error| asked.failed(error))?);
         for _ in 0..LATE_MAX {
             let answer = self.receiver.recv::<Body<Value>>().await;
             let answer = answer.map_err(|error| asked.failed(error))?.into_message();

@@ -3,9 +3,10 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use fe2o3_amqp::link::delivery::DeliveryFut;
-use fe2o3_amqp::link::{ErrorRecovery, SendError};
+use fe2o3_amqp::link::{ErrorRecovery, LinkStateError, SendError};
 use fe2o3_amqp::types::messaging::{Data, Outcome};
 use fe2o3_amqp::{Sendable, Sender};
 use futures_util::future::join_all;
@@ -22,6 +23,8 @@ use crate::wire::written;
 
 /// The most links to send by that are kept open.
 const SENDERS_MAX: usize = 512;
+/// How soon a lost connection is noticed.
+const LOOK_EVERY: Duration = Duration::from_millis(100);
 
 type Answer = DeliveryFut<std::result::Result<Outcome, SendError>>;
 
@@ -136,7 +139,11 @@ impl Producer {
             last = Some((way, entity));
         }
         let Some((way, entity)) = last else { return Ok(()) };
-        for answer in join_all(answers).await {
+        let Some(answers) = self.answered(&way, answers).await else {
+            let error = self.settings.about(entity).failed(LinkStateError::RemoteDetached);
+            return Err(Failed { error, is_unsent: false });
+        };
+        for answer in answers {
             let error = match answer {
                 Ok(Outcome::Accepted(_)) => continue,
                 Ok(Outcome::Rejected(rejected)) => match rejected.error {
@@ -151,6 +158,28 @@ impl Producer {
             return Err(Failed { error, is_unsent: false });
         }
         Ok(())
+    }
+
+    /// What the broker said about every message; nothing when the connection is gone. The library lets
+    /// those wait for ever whose connection is lost, so that is looked at meanwhile.
+    async fn answered(
+        &self,
+        way: &Way,
+        answers: Vec<Answer>,
+    ) -> Option<Vec<std::result::Result<Outcome, SendError>>> {
+        let clock = &*self.settings.clock;
+        let answers = join_all(answers);
+        tokio::pin!(answers);
+        loop {
+            let next = clock::add(clock.now(), LOOK_EVERY);
+            if let Some(answers) = clock::within(clock, next, &mut answers).await {
+                return Some(answers);
+            }
+            let slot = self.slot.lock().await;
+            if slot.number != way.number || slot.line.as_ref().is_none_or(Line::is_over) {
+                return None;
+            }
+        }
     }
 
     /// A link to an entity: the one that is there, or a new one.

@@ -13,7 +13,7 @@ use punctual::clock::add;
 use punctual::jiff::Timestamp;
 use tokio::sync::Notify;
 
-pub type Letter = Message<Body<Value>>;
+pub(crate) type Letter = Message<Body<Value>>;
 
 const SCHEDULED: &str = "x-opt-scheduled-enqueue-time";
 
@@ -36,7 +36,7 @@ struct Line {
 }
 
 /// Everything that outlives a connection.
-pub struct Broker {
+pub(crate) struct Broker {
     creates: bool,
     /// How long a lock lasts.
     pub lock_length: Duration,
@@ -73,12 +73,12 @@ impl Broker {
     }
 
     /// Creates a queue.
-    pub fn create_queue(&mut self, name: &str) {
+    pub(crate) fn create_queue(&mut self, name: &str) {
         self.lines.entry(name.to_owned()).or_default();
     }
 
     /// Creates a topic with a subscription.
-    pub fn create_subscription(&mut self, topic: &str, name: &str) {
+    pub(crate) fn create_subscription(&mut self, topic: &str, name: &str) {
         let line = format!("{topic}/Subscriptions/{name}");
         self.lines.entry(line.clone()).or_default();
         let known = self.topics.entry(topic.to_owned()).or_default();
@@ -105,7 +105,7 @@ impl Broker {
     }
 
     /// Takes a message in, now or when its time has come.
-    pub fn publish(&mut self, entity: &str, message: Letter, now: Timestamp) {
+    pub(crate) fn publish(&mut self, entity: &str, message: Letter, now: Timestamp) {
         self.sent.push(message.clone());
         match note(&message, SCHEDULED) {
             Some(Value::Timestamp(at)) if at.milliseconds() > now.as_millisecond() => {
@@ -216,12 +216,12 @@ impl Broker {
     }
 
     /// The dead letters of a source, oldest first.
-    pub fn dead(&self, source: &str) -> Vec<Letter> {
+    pub(crate) fn dead(&self, source: &str) -> Vec<Letter> {
         self.lines.get(source).map(|line| line.dead.clone()).unwrap_or_default()
     }
 
     /// How many messages wait for a source, are under a lock, and are scheduled anywhere.
-    pub fn counts(&self, source: &str) -> (usize, usize, usize) {
+    pub(crate) fn counts(&self, source: &str) -> (usize, usize, usize) {
         let line = self.lines.get(source);
         let (ready, locked) = line.map_or((0, 0), |line| (line.ready.len(), line.locked.len()));
         (ready, locked, self.scheduled.len())
@@ -260,13 +260,13 @@ impl Item {
 }
 
 /// An annotation of a message.
-pub fn note(message: &Letter, name: &str) -> Option<Value> {
+pub(crate) fn note(message: &Letter, name: &str) -> Option<Value> {
     let notes = message.message_annotations.as_ref()?;
     notes.0.iter().find(|(key, _)| **key == OwnedKey::from(name)).map(|(_, value)| value.clone())
 }
 
 /// The application properties of a message, as text.
-pub fn properties(known: Option<&ApplicationProperties>) -> Vec<(String, String)> {
+pub(crate) fn properties(known: Option<&ApplicationProperties>) -> Vec<(String, String)> {
     let known = known.into_iter().flat_map(|known| known.0.iter());
     let text = known.filter_map(|(name, value)| match value {
         SimpleValue::String(text) => Some((name.clone(), text.clone())),

@@ -14,18 +14,18 @@ use punctual::{Clock as _, Error, Result, SystemClock};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::{AbortHandle, JoinHandle};
 
-pub use self::broker::{Broker, Letter, properties};
+pub(crate) use self::broker::{Broker, Letter, properties};
 
 /// The key of the only policy.
-pub const KEY: &str = "bm90IGEgc2VjcmV0";
+pub(crate) const KEY: &str = "bm90IGEgc2VjcmV0";
 /// The name of the only policy.
-pub const POLICY: &str = "RootManageSharedAccessKey";
+pub(crate) const POLICY: &str = "RootManageSharedAccessKey";
 
 /// How often locks and scheduled messages are looked at.
 const LOOK_EVERY: Duration = Duration::from_millis(10);
 
 /// A broker that serves on a loopback port until it is dropped.
-pub struct Double {
+pub(crate) struct Double {
     broker: Arc<Mutex<Broker>>,
     port: u16,
     inner: u16,
@@ -41,7 +41,7 @@ struct Door {
 
 impl Double {
     /// Starts one; entities that are asked for come into being when `creates` says so.
-    pub async fn start(creates: bool) -> Result<Self> {
+    pub(crate) async fn start(creates: bool) -> Result<Self> {
         let broker = Arc::new(Mutex::new(Broker::new(creates)));
         let listener = TcpListener::bind("127.0.0.1:0").await.map_err(unwell)?;
         let inner = listener.local_addr().map_err(unwell)?.port();
@@ -54,12 +54,12 @@ impl Double {
     }
 
     /// The connection string.
-    pub fn address(&self) -> String {
+    pub(crate) fn address(&self) -> String {
         self.address_with(KEY)
     }
 
     /// The connection string with another key.
-    pub fn address_with(&self, key: &str) -> String {
+    pub(crate) fn address_with(&self, key: &str) -> String {
         format!(
             "Endpoint=sb://127.0.0.1:{};SharedAccessKeyName={POLICY};SharedAccessKey={key};UseDevelopmentEmulator=true",
             self.port
@@ -67,7 +67,7 @@ impl Double {
     }
 
     /// What is in it.
-    pub fn broker(&self) -> MutexGuard<'_, Broker> {
+    pub(crate) fn broker(&self) -> MutexGuard<'_, Broker> {
         self.broker.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -76,12 +76,12 @@ impl Double {
     }
 
     /// Breaks every connection without a word.
-    pub fn cut(&self) {
+    pub(crate) fn cut(&self) {
         self.door().cut();
     }
 
     /// Goes away, connections and port and all; what was accepted stays.
-    pub async fn stop(&self) {
+    pub(crate) async fn stop(&self) {
         let task = {
             let mut door = self.door();
             door.cut();
@@ -95,7 +95,7 @@ impl Double {
     }
 
     /// Comes back.
-    pub async fn serve(&self) -> Result<()> {
+    pub(crate) async fn serve(&self) -> Result<()> {
         let listener = TcpListener::bind(("127.0.0.1", self.port)).await.map_err(unwell)?;
         *self.door() = Door::open(listener, self.inner);
         Ok(())
