@@ -11,6 +11,7 @@ use punctual::transport::{Consumer, Delivery, Receipt};
 use punctual::{Error, Result};
 use tokio::sync::{Notify, mpsc, oneshot, watch};
 
+use crate::hold::Holds;
 use crate::reader::Taken;
 use crate::receipt::Call;
 
@@ -23,6 +24,7 @@ pub(crate) struct ServiceBusConsumer {
     pub(crate) stop: watch::Sender<bool>,
     pub(crate) stopped: Option<oneshot::Receiver<()>>,
     pub(crate) link: Arc<AtomicU64>,
+    pub(crate) holds: Arc<Holds>,
     pub(crate) prefetch: usize,
     /// The error behind deliveries that were received with it.
     pub(crate) trouble: Option<Error>,
@@ -37,7 +39,10 @@ impl ServiceBusConsumer {
         let mut deliveries = Vec::with_capacity(taken.len());
         for one in taken {
             match one {
-                Ok(taken) if taken.receipt.link == link => deliveries.push(delivery(taken)),
+                Ok(taken) if taken.receipt.link == link => {
+                    self.holds.given(taken.receipt.info.delivery_id());
+                    deliveries.push(delivery(taken));
+                }
                 Ok(_) => {}
                 // The reader takes nothing more until it is asked again, so this is the last.
                 Err(error) => self.trouble = Some(error),

@@ -1,21 +1,20 @@
-//! What a consumer has in hand, and the task that keeps it there: locks are renewed while their deliveries
-//! live, and tokens while the connection does.
+//! What a consumer has in hand, and what it was losing when its connection broke.
 
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::collections::{HashMap, HashSet};
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use fe2o3_amqp::types::primitives::{Array, OrderedMap, Uuid, Value};
+use punctual::clock;
 use punctual::jiff::Timestamp;
-use punctual::{Result, clock};
 
-use crate::dialogue::Dialogue;
-use crate::line::{Settings, Tokens};
+use crate::wire::Read;
 
-/// How often the holds are looked at; the shortest lock that can be set is five seconds.
-const LOOK_EVERY: Duration = Duration::from_secs(1);
 /// How long a lock is taken to last when the broker does not say.
 const LOCK_LENGTH: Duration = Duration::from_secs(30);
+/// How long after its lock has run out a message may take to come again.
+const LOSS_LENGTH: Duration = Duration::from_secs(60);
+/// The most that is forgiven; more than can be on its way.
+const FORGIVEN_MAX: usize = 4_096;
 /// The most locks in one question.
 const ASK_MAX: usize = 100;
 
@@ -23,16 +22,25 @@ const ASK_MAX: usize = 100;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Hold {
     pub(crate) lock: [u8; 16],
-    pub(crate) until: Timestamp,
     renew_at: Timestamp,
+}
+
+/// A delivery in hand.
+#[derive(Clone, Copy, Debug)]
+struct Held {
+    /// None when the lock is lost or was never known.
+    hold: Option<Hold>,
+    sequence: Option<i64>,
+    /// Whether anybody has seen the delivery.
+    is_given: bool,
 }
 
 /// All deliveries that are unsettled, by their number on the link.
 #[derive(Debug, Default)]
-pub(crate) struct Holds(Mutex<HashMap<u32, Option<Hold>>>);
+pub(crate) struct Holds(Mutex<HashMap<u32, Held>>);
 
 impl Holds {
-    fn with<T>(&self, act: impl FnOnce(&mut HashMap<u32, Option<Hold>>) -> T) -> T {
+    fn with<T>(&self, act: impl FnOnce(&mut HashMap<u32, Held>) -> T) -> T {
         act(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
@@ -41,16 +49,20 @@ impl Holds {
     }
 
     /// Takes a delivery in hand.
-    pub(crate) fn take(
-        &self,
-        delivery: u32,
-        lock: Option<[u8; 16]>,
-        until: Option<Timestamp>,
-        now: Timestamp,
-    ) {
-        let until = until.unwrap_or_else(|| clock::add(now, LOCK_LENGTH));
-        let hold = lock.map(|lock| Hold { lock, until, renew_at: halfway(now, until) });
-        self.with(|holds| holds.insert(delivery, hold));
+    pub(crate) fn take(&self, delivery: u32, read: &Read, now: Timestamp) {
+        let until = read.locked_until.unwrap_or_else(|| clock::add(now, LOCK_LENGTH));
+        let hold = read.lock.map(|lock| Hold { lock, renew_at: halfway(now, until) });
+        let held = Held { hold, sequence: read.sequence, is_given: false };
+        self.with(|holds| holds.insert(delivery, held));
+    }
+
+    /// Notes that somebody has seen a delivery.
+    pub(crate) fn given(&self, delivery: u32) {
+        self.with(|holds| {
+            if let Some(held) = holds.get_mut(&delivery) {
+                held.is_given = true;
+            }
+        });
     }
 
     /// Lets a delivery go; false when it was not in hand.
@@ -58,35 +70,68 @@ impl Holds {
         self.with(|holds| holds.remove(&delivery).is_some())
     }
 
-    pub(crate) fn clear(&self) {
-        self.with(HashMap::clear);
+    /// Lets everything go; answers the numbers of what somebody has seen.
+    pub(crate) fn clear(&self) -> HashSet<i64> {
+        self.with(|holds| {
+            let seen = holds.drain().filter(|(_, held)| held.is_given);
+            seen.filter_map(|(_, held)| held.sequence).collect()
+        })
     }
 
     /// Some whose locks should be renewed.
-    fn due(&self, now: Timestamp) -> Vec<(u32, Hold)> {
+    pub(crate) fn due(&self, now: Timestamp) -> Vec<(u32, Hold)> {
         self.with(|holds| {
-            let due = holds.iter().filter_map(|(delivery, hold)| Some((*delivery, (*hold)?)));
+            let due = holds.iter().filter_map(|(delivery, held)| Some((*delivery, held.hold?)));
             due.filter(|(_, hold)| hold.renew_at <= now).take(ASK_MAX).collect()
         })
     }
 
-    fn renewed(&self, delivery: u32, now: Timestamp, length: Duration) {
-        let until = clock::add(now, length);
+    pub(crate) fn renewed(&self, delivery: u32, now: Timestamp, length: Duration) {
         self.with(|holds| {
-            if let Some(Some(hold)) = holds.get_mut(&delivery) {
-                hold.until = until;
-                hold.renew_at = halfway(now, until);
+            if let Some(hold) = holds.get_mut(&delivery).and_then(|held| held.hold.as_mut()) {
+                hold.renew_at = halfway(now, clock::add(now, length));
             }
         });
     }
 
     /// Its lock is somebody else's; it stays in hand until it is settled, and settling it does nothing.
-    fn lost(&self, delivery: u32) {
+    pub(crate) fn lost(&self, delivery: u32) {
         self.with(|holds| {
-            if let Some(hold) = holds.get_mut(&delivery) {
-                *hold = None;
+            if let Some(held) = holds.get_mut(&delivery) {
+                held.hold = None;
             }
         });
+    }
+}
+
+/// What a lost connection may have taken with it. The broker counts a delivery that was on its way when
+/// the connection broke, and nobody has seen it: such a one is no attempt.
+#[derive(Debug, Default)]
+pub(crate) struct Loss {
+    until: Option<Timestamp>,
+    seen: HashSet<i64>,
+    forgiven: HashSet<i64>,
+}
+
+impl Loss {
+    /// The connection broke; what had been seen until then counts, and locks last for so long.
+    pub(crate) fn note(&mut self, seen: HashSet<i64>, lock_length: Duration, now: Timestamp) {
+        if self.until.is_none_or(|until| until < now) {
+            *self = Self::default();
+        }
+        self.seen.extend(seen);
+        self.until = Some(clock::add(now, lock_length + LOSS_LENGTH));
+    }
+
+    /// Whether one delivery that the broker has counted is no attempt; once for each message.
+    pub(crate) fn forgives(&mut self, read: &Read, now: Timestamp) -> bool {
+        let is_near = self.until.is_some_and(|until| now < until);
+        let Some(sequence) = read.sequence.filter(|_| is_near && read.deliveries > 0) else {
+            return false;
+        };
+        !self.seen.contains(&sequence)
+            && self.forgiven.len() < FORGIVEN_MAX
+            && self.forgiven.insert(sequence)
     }
 }
 
@@ -94,91 +139,28 @@ fn halfway(now: Timestamp, until: Timestamp) -> Timestamp {
     clock::add(now, clock::between(now, until) / 2)
 }
 
-/// Renews locks and tokens of one connection.
-pub(crate) struct Keeper {
-    pub(crate) settings: Arc<Settings>,
-    pub(crate) source: String,
-    pub(crate) holds: Arc<Holds>,
-    pub(crate) tokens: Tokens,
-    pub(crate) management: Dialogue,
-    /// How long the broker's locks last, as far as it has told.
-    pub(crate) lock_length: Arc<Mutex<Duration>>,
-}
-
-impl Keeper {
-    /// Goes on until it is aborted, or until the connection is gone.
-    pub(crate) async fn run(mut self) {
-        let clock = self.settings.clock.clone();
-        loop {
-            clock.sleep_until(clock::add(clock.now(), LOOK_EVERY)).await;
-            if let Err(error) = self.look(clock.now()).await {
-                tracing::warn!(source = self.source, %error, "locks or tokens could not be renewed");
-                if error.is_temporary() {
-                    continue;
-                }
-            }
-        }
-    }
-
-    async fn look(&mut self, now: Timestamp) -> Result<()> {
-        if now >= self.tokens.renew_at() {
-            let settings = self.settings.clone();
-            settings.in_time(self.tokens.renew()).await?;
-        }
-        let due = self.holds.due(now);
-        if due.is_empty() {
-            return Ok(());
-        }
-        if self.renew(&due, now).await? {
-            return Ok(());
-        }
-        // One of them is lost, and the broker does not say which.
-        for one in due {
-            if !self.renew(&[one], now).await? {
-                tracing::warn!(source = self.source, "a lock has run out before it was renewed");
-                self.holds.lost(one.0);
-            }
-        }
-        Ok(())
-    }
-
-    /// Renews some locks; false when one of them is gone.
-    async fn renew(&mut self, due: &[(u32, Hold)], now: Timestamp) -> Result<bool> {
-        let locks: Vec<Value> =
-            due.iter().map(|(_, hold)| Value::Uuid(Uuid::from(hold.lock))).collect();
-        let body = OrderedMap::from_iter([(
-            Value::String("lock-tokens".to_owned()),
-            Value::Array(Array::from(locks)),
-        )]);
-        let about = vec![("operation", "com.microsoft:renew-lock".to_owned())];
-        let settings = self.settings.clone();
-        let asked = settings.about(&self.source);
-        let answer = settings.in_time(self.management.ask(about, Value::Map(body), asked)).await?;
-        match answer.status {
-            404 | 410 => Ok(false),
-            _ if answer.is_yes() => {
-                let length = *self.lock_length.lock().unwrap_or_else(PoisonError::into_inner);
-                due.iter().for_each(|(delivery, _)| self.holds.renewed(*delivery, now, length));
-                Ok(true)
-            }
-            status => Err(asked.answered(status, &answer.why)),
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use punctual::model::Topic;
+
     use super::*;
+    use crate::wire;
 
     fn at(second: i64) -> Timestamp {
         Timestamp::from_second(second).unwrap()
     }
 
+    fn read(lock: Option<[u8; 16]>, sequence: i64, deliveries: u32) -> Read {
+        let topic = Topic::new("mail").unwrap();
+        let read = wire::unreadable("no", &[], (&topic, "mail"), at(0));
+        Read { lock, locked_until: Some(at(30)), sequence: Some(sequence), deliveries, ..read }
+    }
+
     #[test]
     fn a_lock_is_renewed_when_half_of_it_is_over() {
         let holds = Holds::default();
-        holds.take(1, Some([7; 16]), Some(at(30)), at(0));
-        holds.take(2, None, Some(at(30)), at(0));
+        holds.take(1, &read(Some([7; 16]), 1, 0), at(0));
+        holds.take(2, &read(None, 2, 0), at(0));
         assert!(holds.due(at(14)).is_empty());
         assert_eq!(holds.due(at(15)).len(), 1, "one without a lock cannot be renewed");
         holds.renewed(1, at(15), Duration::from_secs(30));
@@ -188,5 +170,22 @@ mod tests {
         assert!(holds.due(at(99)).is_empty());
         assert_eq!(holds.len(), 2);
         assert!(holds.let_go(1) && !holds.let_go(1));
+    }
+
+    #[test]
+    fn what_was_on_its_way_when_the_connection_broke_is_no_attempt_and_once() {
+        let holds = Holds::default();
+        holds.take(1, &read(None, 1, 0), at(0));
+        holds.take(2, &read(None, 2, 0), at(0));
+        holds.given(1);
+        let mut loss = Loss::default();
+        assert!(!loss.forgives(&read(None, 3, 1), at(1)), "nothing was lost yet");
+        loss.note(holds.clear(), Duration::from_secs(30), at(10));
+        assert_eq!(holds.len(), 0);
+        assert!(!loss.forgives(&read(None, 1, 1), at(41)), "somebody has seen it");
+        assert!(!loss.forgives(&read(None, 2, 0), at(41)), "nothing was counted");
+        assert!(loss.forgives(&read(None, 2, 1), at(41)));
+        assert!(!loss.forgives(&read(None, 2, 2), at(42)));
+        assert!(!loss.forgives(&read(None, 4, 1), at(100)), "too long ago");
     }
 }

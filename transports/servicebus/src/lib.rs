@@ -7,6 +7,7 @@ mod dialogue;
 mod entity;
 mod fault;
 mod hold;
+mod keeper;
 mod line;
 mod producer;
 mod reader;
@@ -32,7 +33,7 @@ pub use crate::builder::ServiceBusBuilder;
 pub use crate::entity::Entities;
 
 use crate::consumer::ServiceBusConsumer;
-use crate::hold::Holds;
+use crate::hold::{Holds, Loss};
 use crate::line::Settings;
 use crate::producer::Producer;
 use crate::reader::Reader;
@@ -111,9 +112,11 @@ impl Transport for ServiceBusTransport {
             stopped: Some(tell_stopped),
             link: Arc::new(AtomicU64::new(0)),
             lock_length: Arc::new(Mutex::new(LOCK_LENGTH)),
+            loss: Loss::default(),
         };
         let first = reader.attach().await.map_err(|error| error.during("subscribe"))?;
         let (asked, link) = (reader.asked.clone(), reader.link.clone());
+        let holds = reader.holds.clone();
         tokio::spawn(reader.run(first));
         Ok(Box::new(ServiceBusConsumer {
             clock: settings.clock.clone(),
@@ -123,6 +126,7 @@ impl Transport for ServiceBusTransport {
             stop,
             stopped: Some(stopped),
             link,
+            holds,
             prefetch,
             trouble: None,
             is_resting: false,

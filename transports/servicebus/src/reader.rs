@@ -20,7 +20,8 @@ use tokio::sync::{Notify, mpsc, oneshot, watch};
 use tokio::task::JoinHandle;
 
 use crate::dialogue::Dialogue;
-use crate::hold::{Holds, Keeper};
+use crate::hold::{Holds, Loss};
+use crate::keeper::Keeper;
 use crate::line::{Line, Settings};
 use crate::receipt::{Call, Desk, Fate, Request, ServiceBusReceipt};
 use crate::settle;
@@ -71,6 +72,7 @@ pub(crate) struct Reader {
     /// The number of the present link; what came by another cannot be settled.
     pub(crate) link: Arc<AtomicU64>,
     pub(crate) lock_length: Arc<Mutex<Duration>>,
+    pub(crate) loss: Loss,
 }
 
 /// How a link ended.
@@ -104,7 +106,6 @@ impl Reader {
             return Err(settings.about(&self.source).failed(error));
         }
         let tokens = line.give_tokens()?;
-        self.holds.clear();
         let keeper = Keeper {
             settings: settings.clone(),
             source: self.source.clone(),
@@ -140,6 +141,8 @@ impl Reader {
                 Ended::Lost(error) => {
                     // What came by the link that is gone cannot be settled by another.
                     self.link.fetch_add(1, Ordering::Relaxed);
+                    let now = self.settings().clock.now();
+                    self.loss.note(self.holds.clear(), self.lock_length(), now);
                     let _ = self.taken.send(Err(error));
                     if self.rest().await.is_break() {
                         return;
@@ -205,8 +208,12 @@ impl Reader {
         granted.map_err(|error| self.settings().about(&self.source).failed(error))
     }
 
+    fn lock_length(&self) -> Duration {
+        *self.lock_length.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     async fn received(
-        &self,
+        &mut self,
         attached: &Attached,
         received: std::result::Result<fe2o3_amqp::Delivery<Body<Value>>, RecvError>,
     ) -> Result<()> {
@@ -225,17 +232,24 @@ impl Reader {
             }
             Err(error) => return Err(self.settings().about(&self.source).failed(error)),
         };
-        self.holds.take(info.delivery_id(), read.lock, read.locked_until, now);
+        self.holds.take(info.delivery_id(), &read, now);
         if let Some(until) = read.locked_until {
             let length = clock::between(now, until);
             *self.lock_length.lock().unwrap_or_else(PoisonError::into_inner) = length;
         }
-        self.give(attached, info, read).await;
+        let is_forgiven = self.loss.forgives(&read, now);
+        self.give(attached, info, read, is_forgiven).await;
         Ok(())
     }
 
     /// Gives a delivery to the consumer, or passes over what is for another group.
-    async fn give(&self, attached: &Attached, info: DeliveryInfo, read: Read) {
+    async fn give(
+        &self,
+        attached: &Attached,
+        info: DeliveryInfo,
+        read: Read,
+        is_forgiven: bool,
+    ) {
         let is_ours = self.desk.group.is_none() || read.received.is_for(&self.group);
         let Some(calls) = self.caller.upgrade().filter(|_| is_ours) else {
             let fate = if is_ours { Fate::Release } else { Fate::Complete };
@@ -244,7 +258,8 @@ impl Reader {
             return;
         };
         let Read { received, deliveries, .. } = read;
-        let attempt = received.attempt.saturating_add(deliveries).saturating_add(1);
+        let counted = deliveries.saturating_sub(u32::from(is_forgiven));
+        let attempt = received.attempt.saturating_add(counted).saturating_add(1);
         let receipt = ServiceBusReceipt {
             desk: self.desk.clone(),
             calls,
@@ -253,6 +268,7 @@ impl Reader {
             message: Arc::new(received.message),
             attempt,
             deliveries,
+            is_forgiven,
             is_given: false,
             is_settled: false,
         };

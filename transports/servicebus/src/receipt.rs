@@ -65,6 +65,8 @@ pub(crate) struct ServiceBusReceipt {
     pub(crate) attempt: u32,
     /// How often the broker had delivered it before.
     pub(crate) deliveries: u32,
+    /// Whether one of those deliveries was no attempt.
+    pub(crate) is_forgiven: bool,
     /// Whether anybody has seen the delivery; if not, no attempt is spent.
     pub(crate) is_given: bool,
     /// Whether somebody has begun to settle it; nobody else does from then on.
@@ -106,8 +108,10 @@ impl Acknowledge for ServiceBusReceipt {
     }
 
     async fn requeue(self: Box<Self>, delay: Duration) -> Result<()> {
-        // The broker buries what it has delivered too often, whatever we think of it.
-        let is_last = self.deliveries + 1 >= self.desk.settings.deliveries_max;
+        // The broker buries what it has delivered too often, whatever we think of it; and where its count
+        // is wrong, a copy carries the right one.
+        let is_last =
+            self.deliveries + 1 >= self.desk.settings.deliveries_max || self.is_forgiven;
         let put_back = async {
             if delay.is_zero() && !is_last {
                 return self.settle(Fate::Abandon).await;

@@ -93,6 +93,8 @@ pub(crate) struct Read {
     /// The right to it, as the broker knows it.
     pub(crate) lock: Option<[u8; 16]>,
     pub(crate) locked_until: Option<Timestamp>,
+    /// Its number in the queue or subscription.
+    pub(crate) sequence: Option<i64>,
 }
 
 /// What the broker noted about a message.
@@ -158,7 +160,8 @@ pub(crate) fn read(
         receive(arrived, headers.iter().map(|(name, value)| (name.as_str(), value.as_ref())));
     received.poison = trouble.take().or(received.poison);
     let deliveries = message.header.map_or(0, |header| header.delivery_count);
-    Read { received, deliveries, lock, locked_until: notes.locked_until }
+    let Notes { locked_until, sequence, .. } = notes;
+    Read { received, deliveries, lock, locked_until, sequence }
 }
 
 /// What could not be decoded at all.
@@ -178,7 +181,7 @@ pub(crate) fn unreadable(
     };
     let mut received = receive(arrived, []);
     received.poison = Some(format!("the message is not AMQP 1.0 as it should be: {why}"));
-    Read { received, deliveries: 0, lock: lock_of(tag), locked_until: None }
+    Read { received, deliveries: 0, lock: lock_of(tag), locked_until: None, sequence: None }
 }
 
 /// The bytes of a body, and what is wrong with it.
