@@ -15,6 +15,7 @@ use tokio_rustls::TlsConnector;
 use crate::ServiceBusTransport;
 use crate::address::Address;
 use crate::entity::Entities;
+use crate::hold::Losses;
 use crate::line::Settings;
 use crate::producer::Producer;
 
@@ -127,6 +128,7 @@ impl ServiceBusBuilder {
             token_length: self.token_length,
             payload_max: self.payload_max,
             deliveries_max: self.deliveries_max,
+            losses: Losses::default(),
         });
         let producer = Arc::new(Producer::new(settings.clone()));
         producer.open().await?;

@@ -135,6 +135,22 @@ impl Loss {
     }
 }
 
+/// The losses of all consumers, by where they receive: a consumer that is subscribed anew after its
+/// connection broke must know of it.
+#[derive(Debug, Default)]
+pub(crate) struct Losses(Mutex<HashMap<String, Loss>>);
+
+impl Losses {
+    /// Looks at the loss of one source, which is an empty one at first.
+    pub(crate) fn of<T>(&self, source: &str, act: impl FnOnce(&mut Loss) -> T) -> T {
+        let mut losses = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        match losses.get_mut(source) {
+            Some(loss) => act(loss),
+            None => act(losses.entry(source.to_owned()).or_default()),
+        }
+    }
+}
+
 fn halfway(now: Timestamp, until: Timestamp) -> Timestamp {
     clock::add(now, clock::between(now, until) / 2)
 }

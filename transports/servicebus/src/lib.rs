@@ -33,7 +33,7 @@ pub use crate::builder::ServiceBusBuilder;
 pub use crate::entity::Entities;
 
 use crate::consumer::ServiceBusConsumer;
-use crate::hold::{Holds, Loss};
+use crate::hold::Holds;
 use crate::line::Settings;
 use crate::producer::Producer;
 use crate::reader::Reader;
@@ -112,7 +112,6 @@ impl Transport for ServiceBusTransport {
             stopped: Some(tell_stopped),
             link: Arc::new(AtomicU64::new(0)),
             lock_length: Arc::new(Mutex::new(LOCK_LENGTH)),
-            loss: Loss::default(),
         };
         let first = reader.attach().await.map_err(|error| error.during("subscribe"))?;
         let (asked, link) = (reader.asked.clone(), reader.link.clone());

@@ -23,6 +23,7 @@ use crate::address::Address;
 use crate::dialogue::Dialogue;
 use crate::entity::{self, Entities};
 use crate::fault::Asked;
+use crate::hold::Losses;
 use crate::token;
 
 /// After so long without a frame the connection is taken to be dead; both sides send empty ones.
@@ -43,6 +44,7 @@ pub(crate) struct Settings {
     pub(crate) token_length: Duration,
     pub(crate) payload_max: usize,
     pub(crate) deliveries_max: u32,
+    pub(crate) losses: Losses,
 }
 
 impl Settings {

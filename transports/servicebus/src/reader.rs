@@ -20,7 +20,7 @@ use tokio::sync::{Notify, mpsc, oneshot, watch};
 use tokio::task::JoinHandle;
 
 use crate::dialogue::Dialogue;
-use crate::hold::{Holds, Loss};
+use crate::hold::Holds;
 use crate::keeper::Keeper;
 use crate::line::{Line, Settings};
 use crate::receipt::{Call, Desk, Fate, Request, ServiceBusReceipt};
@@ -72,7 +72,6 @@ pub(crate) struct Reader {
     /// The number of the present link; what came by another cannot be settled.
     pub(crate) link: Arc<AtomicU64>,
     pub(crate) lock_length: Arc<Mutex<Duration>>,
-    pub(crate) loss: Loss,
 }
 
 /// How a link ended.
@@ -142,7 +141,9 @@ impl Reader {
                     // What came by the link that is gone cannot be settled by another.
                     self.link.fetch_add(1, Ordering::Relaxed);
                     let now = self.settings().clock.now();
-                    self.loss.note(self.holds.clear(), self.lock_length(), now);
+                    let (seen, length) = (self.holds.clear(), self.lock_length());
+                    let losses = &self.settings().losses;
+                    losses.of(&self.source, |loss| loss.note(seen, length, now));
                     let _ = self.taken.send(Err(error));
                     if self.rest().await.is_break() {
                         return;
@@ -237,7 +238,8 @@ impl Reader {
             let length = clock::between(now, until);
             *self.lock_length.lock().unwrap_or_else(PoisonError::into_inner) = length;
         }
-        let is_forgiven = self.loss.forgives(&read, now);
+        let losses = &self.settings().losses;
+        let is_forgiven = losses.of(&self.source, |loss| loss.forgives(&read, now));
         self.give(attached, info, read, is_forgiven).await;
         Ok(())
     }
