@@ -103,7 +103,8 @@ fn missing(part: &str) -> Error {
 
 /// The host and the port of an endpoint such as `sb://name.servicebus.windows.net/`.
 fn place(endpoint: &str) -> Result<(String, Option<u16>)> {
-    let wrong = || Error::invalid(format!("the Endpoint of the connection string is wrong; {FORM}"));
+    let wrong =
+        || Error::invalid(format!("the Endpoint of the connection string is wrong; {FORM}"));
     let rest = endpoint.strip_prefix("sb://").ok_or_else(wrong)?;
     let authority = rest.trim_end_matches('/');
     let (host, port) = match authority.rsplit_once(':') {
@@ -130,7 +131,9 @@ mod tests {
         assert_eq!(address.place(), "shop.servicebus.windows.net:5671");
         assert!(address.is_encrypted);
         assert_eq!(address.entity.as_deref(), Some("orders"));
-        assert!(matches!(&address.credential, Credential::Key { key, .. } if key == "c2VjcmV0PQ=="));
+        assert!(
+            matches!(&address.credential, Credential::Key { key, .. } if key == "c2VjcmV0PQ==")
+        );
         assert!(!format!("{address:?}").contains("c2Vj"));
     }
 

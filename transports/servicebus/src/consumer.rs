@@ -83,7 +83,9 @@ impl Consumer for ServiceBusConsumer {
             }
             let mut taken = Vec::with_capacity(limit);
             if self.taken.recv_many(&mut taken, limit).await == 0 {
-                return Err(Error::internal("the reader of the consumer has ended; subscribe again"));
+                return Err(Error::internal(
+                    "the reader of the consumer has ended; subscribe again",
+                ));
             }
             let deliveries = self.deliveries(taken);
             if !deliveries.is_empty() {

@@ -62,7 +62,9 @@ impl Asked<'_> {
         let Self { place, entity } = self;
         Error::new(
             kind,
-            format!("Service Bus at {place} refuses {entity:?} with status {status}: {why}; {way_out}"),
+            format!(
+                "Service Bus at {place} refuses {entity:?} with status {status}: {why}; {way_out}"
+            ),
         )
     }
 
@@ -80,7 +82,9 @@ impl Asked<'_> {
             OpenError::RemoteClosedWithError(told) => return self.refused(told).caused_by(error),
             other => (
                 ErrorKind::Unavailable,
-                format!("Service Bus at {place} cannot be reached: {other}; check the Endpoint and that it is up"),
+                format!(
+                    "Service Bus at {place} cannot be reached: {other}; check the Endpoint and that it is up"
+                ),
             ),
         };
         Error::new(kind, sentence).caused_by(error)
@@ -104,10 +108,15 @@ fn meaning(condition: &ErrorCondition) -> (ErrorKind, &'static str) {
         ErrorCondition::AmqpError(AmqpError::NotFound | AmqpError::ResourceDeleted) => {
             (ErrorKind::NotFound, CREATE)
         }
-        ErrorCondition::AmqpError(AmqpError::UnauthorizedAccess) => (ErrorKind::Invalid, CREDENTIALS),
+        ErrorCondition::AmqpError(AmqpError::UnauthorizedAccess) => {
+            (ErrorKind::Invalid, CREDENTIALS)
+        }
         ErrorCondition::AmqpError(
             AmqpError::NotAllowed | AmqpError::InvalidField | AmqpError::NotImplemented,
-        ) => (ErrorKind::Invalid, "the entity may need sessions or be of another kind than asked for"),
+        ) => (
+            ErrorKind::Invalid,
+            "the entity may need sessions or be of another kind than asked for",
+        ),
         ErrorCondition::LinkError(LinkError::MessageSizeExceeded) => {
             (ErrorKind::Invalid, "lower payload_max, or use a tier that takes larger messages")
         }

@@ -21,12 +21,12 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use punctual::Result;
 use punctual::jiff::Timestamp;
 use punctual::transport::{
     AcknowledgeMode, AttemptCount, Capabilities, Consumer, Delay, Ordering, Outgoing, Subscription,
     Transport,
 };
-use punctual::Result;
 use tokio::sync::{Notify, mpsc, oneshot, watch};
 
 pub use crate::builder::ServiceBusBuilder;

@@ -65,10 +65,7 @@ impl Settings {
     }
 
     /// Work with the broker, which must come to an end.
-    pub(crate) async fn in_time<T>(
-        &self,
-        work: impl Future<Output = Result<T>>,
-    ) -> Result<T> {
+    pub(crate) async fn in_time<T>(&self, work: impl Future<Output = Result<T>>) -> Result<T> {
         let until = clock::add(self.clock.now(), self.timeout);
         let done = clock::within(&*self.clock, until, work).await;
         done.unwrap_or_else(|| Err(self.about("").silent()))

@@ -121,9 +121,10 @@ impl Producer {
         let mut last = None;
         for run in parcels.chunk_by(|one, next| one.entity == next.entity) {
             let entity = &run[0].entity;
-            let way = self.way(entity).await.map_err(|error| {
-                Failed { error, is_unsent: answers.is_empty() }
-            })?;
+            let way = self
+                .way(entity)
+                .await
+                .map_err(|error| Failed { error, is_unsent: answers.is_empty() })?;
             let mut sender = way.sender.lock().await;
             for parcel in run {
                 match sender.send_batchable_ref(&parcel.message).await {
@@ -131,7 +132,10 @@ impl Producer {
                     Err(error) => {
                         drop(sender);
                         let is_unsent = answers.is_empty();
-                        return Err(Failed { error: self.failed(&way, entity, error).await, is_unsent });
+                        return Err(Failed {
+                            error: self.failed(&way, entity, error).await,
+                            is_unsent,
+                        });
                     }
                 }
             }
@@ -148,7 +152,9 @@ impl Producer {
                 Ok(Outcome::Accepted(_)) => continue,
                 Ok(Outcome::Rejected(rejected)) => match rejected.error {
                     Some(told) => self.settings.about(entity).refused(&told),
-                    None => Error::unavailable(format!("Service Bus did not take a message to {entity:?} and does not say why; try again")),
+                    None => Error::unavailable(format!(
+                        "Service Bus did not take a message to {entity:?} and does not say why; try again"
+                    )),
                 },
                 Ok(_) => Error::unavailable(format!(
                     "Service Bus gave a message to {entity:?} back without taking it; try again"

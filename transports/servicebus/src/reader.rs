@@ -245,13 +245,7 @@ impl Reader {
     }
 
     /// Gives a delivery to the consumer, or passes over what is for another group.
-    async fn give(
-        &self,
-        attached: &Attached,
-        info: DeliveryInfo,
-        read: Read,
-        is_forgiven: bool,
-    ) {
+    async fn give(&self, attached: &Attached, info: DeliveryInfo, read: Read, is_forgiven: bool) {
         let is_ours = self.desk.group.is_none() || read.received.is_for(&self.group);
         let Some(calls) = self.caller.upgrade().filter(|_| is_ours) else {
             let fate = if is_ours { Fate::Release } else { Fate::Complete };

@@ -110,8 +110,7 @@ impl Acknowledge for ServiceBusReceipt {
     async fn requeue(self: Box<Self>, delay: Duration) -> Result<()> {
         // The broker buries what it has delivered too often, whatever we think of it; and where its count
         // is wrong, a copy carries the right one.
-        let is_last =
-            self.deliveries + 1 >= self.desk.settings.deliveries_max || self.is_forgiven;
+        let is_last = self.deliveries + 1 >= self.desk.settings.deliveries_max || self.is_forgiven;
         let put_back = async {
             if delay.is_zero() && !is_last {
                 return self.settle(Fate::Abandon).await;
@@ -136,8 +135,7 @@ impl Drop for ServiceBusReceipt {
             return;
         }
         let fate = if self.is_given { Fate::Abandon } else { Fate::Release };
-        let request =
-            Request { info: self.info.clone(), link: self.link, fate, answer: None };
+        let request = Request { info: self.info.clone(), link: self.link, fate, answer: None };
         // Without a reader it is free when its lock has run out.
         let _ = self.calls.send(Call::Settle(request));
     }

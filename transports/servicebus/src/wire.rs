@@ -151,9 +151,11 @@ pub(crate) fn read(
         sent_at: notes.enqueued.unwrap_or(now),
     };
     let headers: Vec<(String, Cow<'_, str>)> = match &message.application_properties {
-        Some(known) => {
-            known.0.iter().filter_map(|(name, value)| Some((name.clone(), text_of(value)?))).collect()
-        }
+        Some(known) => known
+            .0
+            .iter()
+            .filter_map(|(name, value)| Some((name.clone(), text_of(value)?)))
+            .collect(),
         None => Vec::new(),
     };
     let mut received =
@@ -197,7 +199,10 @@ fn body_of(body: Body<Value>) -> (Bytes, Option<String>) {
             Value::String(text) => (text.into(), None),
             Value::Binary(bytes) => (bytes.into_vec().into(), None),
             Value::Null => (Bytes::new(), None),
-            _ => (Bytes::new(), Some("the body is an AMQP value that is no text and no bytes".into())),
+            _ => (
+                Bytes::new(),
+                Some("the body is an AMQP value that is no text and no bytes".into()),
+            ),
         },
         Body::Sequence(_) => (Bytes::new(), Some("the body is an AMQP sequence, not data".into())),
         Body::Empty => (Bytes::new(), None),

@@ -55,9 +55,9 @@ impl Place for Namespace {
     }
 
     async fn put(&self, topic: &Topic, body: &[u8], headers: &[(&str, &str)]) -> Result<()> {
-        let known = headers.iter().map(|(name, value)| {
-            ((*name).to_owned(), SimpleValue::String((*value).to_owned()))
-        });
+        let known = headers
+            .iter()
+            .map(|(name, value)| ((*name).to_owned(), SimpleValue::String((*value).to_owned())));
         let message = Message::builder()
             .application_properties(ApplicationProperties(known.collect()))
             .body(Body::Data(vec![Data(Binary::from(body.to_vec()))].into()))

@@ -125,7 +125,8 @@ impl Broker {
             let sequence = self.sequence;
             let Some(line) = self.lines.get_mut(&name) else { continue };
             let message = message.clone();
-            line.ready.insert(sequence, Item { sequence, message, deliveries: 0, enqueued_at: now });
+            line.ready
+                .insert(sequence, Item { sequence, message, deliveries: 0, enqueued_at: now });
             line.wake.notify_waiters();
         }
     }
@@ -246,7 +247,8 @@ impl Item {
         let header = letter.header.get_or_insert_with(Header::default);
         header.delivery_count = self.deliveries;
         let notes = letter.message_annotations.get_or_insert_with(MessageAnnotations::default);
-        let time = |at: Timestamp| Value::Timestamp(Instant::from_milliseconds(at.as_millisecond()));
+        let time =
+            |at: Timestamp| Value::Timestamp(Instant::from_milliseconds(at.as_millisecond()));
         for (name, value) in [
             ("x-opt-sequence-number", Value::Long(self.sequence)),
             ("x-opt-enqueued-time", time(self.enqueued_at)),

@@ -14,7 +14,7 @@ use punctual::{Clock as _, Error, Result, SystemClock};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::{AbortHandle, JoinHandle};
 
-pub(crate) use self::broker::{Broker, Letter, properties};
+pub(crate) use self::broker::{Broker, Letter, note, properties};
 
 /// The key of the only policy.
 pub(crate) const KEY: &str = "bm90IGEgc2VjcmV0";

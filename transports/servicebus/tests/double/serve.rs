@@ -11,9 +11,7 @@ use fe2o3_amqp::acceptor::{
     SessionAcceptor,
 };
 use fe2o3_amqp::types::definitions::{AmqpError, Error as Told};
-use fe2o3_amqp::types::messaging::{
-    AmqpValue, ApplicationProperties, Body, Message, Properties,
-};
+use fe2o3_amqp::types::messaging::{AmqpValue, ApplicationProperties, Body, Message, Properties};
 use fe2o3_amqp::types::primitives::{SimpleValue, Value};
 use fe2o3_amqp::{Receiver, Sender};
 use punctual::clock::{add, within};
@@ -241,7 +239,8 @@ fn put_token(broker: &Shared, seat: &Seat, message: &Letter) -> (i32, &'static s
 
 /// When a token runs out, if it is a good one for this resource.
 fn checked(token: &str, resource: &str) -> Result<i64, &'static str> {
-    let fields = token.strip_prefix("SharedAccessSignature ").ok_or("InvalidSignature: no scheme")?;
+    let fields =
+        token.strip_prefix("SharedAccessSignature ").ok_or("InvalidSignature: no scheme")?;
     let fields: HashMap<&str, &str> =
         fields.split('&').filter_map(|field| field.split_once('=')).collect();
     let field = |name: &str| fields.get(name).copied().ok_or("InvalidSignature: a part is missing");
