@@ -40,7 +40,7 @@ impl ServiceBusConsumer {
         for one in taken {
             match one {
                 Ok(taken) if taken.receipt.link == link => {
-                    self.holds.given(taken.receipt.info.delivery_id());
+                    self.holds.given((link, taken.receipt.info.delivery_id()));
                     deliveries.push(delivery(taken));
                 }
                 Ok(_) => {}

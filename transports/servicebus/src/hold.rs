@@ -7,6 +7,7 @@ use std::time::Duration;
 use punctual::clock;
 use punctual::jiff::Timestamp;
 
+use crate::manage::Lock;
 use crate::wire::Read;
 
 /// How long a lock is taken to last when the broker does not say.
@@ -18,10 +19,13 @@ const FORGIVEN_MAX: usize = 4_096;
 /// The most locks in one question.
 const ASK_MAX: usize = 100;
 
+/// A delivery's number: that of the link it came by, and its own on that link.
+pub(crate) type Number = (u64, u32);
+
 /// The right to one delivery.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Hold {
-    pub(crate) lock: [u8; 16],
+    pub(crate) lock: Lock,
     renew_at: Timestamp,
 }
 
@@ -35,12 +39,12 @@ struct Held {
     is_given: bool,
 }
 
-/// All deliveries that are unsettled, by their number on the link.
+/// All deliveries that are unsettled.
 #[derive(Debug, Default)]
-pub(crate) struct Holds(Mutex<HashMap<u32, Held>>);
+pub(crate) struct Holds(Mutex<HashMap<Number, Held>>);
 
 impl Holds {
-    fn with<T>(&self, act: impl FnOnce(&mut HashMap<u32, Held>) -> T) -> T {
+    fn with<T>(&self, act: impl FnOnce(&mut HashMap<Number, Held>) -> T) -> T {
         act(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
@@ -49,55 +53,55 @@ impl Holds {
     }
 
     /// Takes a delivery in hand.
-    pub(crate) fn take(&self, delivery: u32, read: &Read, now: Timestamp) {
+    pub(crate) fn take(&self, number: Number, read: &Read, now: Timestamp) {
         let until = read.locked_until.unwrap_or_else(|| clock::add(now, LOCK_LENGTH));
         let hold = read.lock.map(|lock| Hold { lock, renew_at: halfway(now, until) });
         let held = Held { hold, sequence: read.sequence, is_given: false };
-        self.with(|holds| holds.insert(delivery, held));
+        self.with(|holds| holds.insert(number, held));
     }
 
     /// Notes that somebody has seen a delivery.
-    pub(crate) fn given(&self, delivery: u32) {
+    pub(crate) fn given(&self, number: Number) {
         self.with(|holds| {
-            if let Some(held) = holds.get_mut(&delivery) {
+            if let Some(held) = holds.get_mut(&number) {
                 held.is_given = true;
             }
         });
     }
 
     /// Lets a delivery go; false when it was not in hand.
-    pub(crate) fn let_go(&self, delivery: u32) -> bool {
-        self.with(|holds| holds.remove(&delivery).is_some())
+    pub(crate) fn let_go(&self, number: Number) -> bool {
+        self.with(|holds| holds.remove(&number).is_some())
     }
 
-    /// Lets everything go; answers the numbers of what somebody has seen.
-    pub(crate) fn clear(&self) -> HashSet<i64> {
+    /// Lets go what nobody has seen; answers the sequence numbers of the rest.
+    pub(crate) fn keep_seen(&self) -> HashSet<i64> {
         self.with(|holds| {
-            let seen = holds.drain().filter(|(_, held)| held.is_given);
-            seen.filter_map(|(_, held)| held.sequence).collect()
+            holds.retain(|_, held| held.is_given);
+            holds.values().filter_map(|held| held.sequence).collect()
         })
     }
 
     /// Some whose locks should be renewed.
-    pub(crate) fn due(&self, now: Timestamp) -> Vec<(u32, Hold)> {
+    pub(crate) fn due(&self, now: Timestamp) -> Vec<(Number, Hold)> {
         self.with(|holds| {
-            let due = holds.iter().filter_map(|(delivery, held)| Some((*delivery, held.hold?)));
+            let due = holds.iter().filter_map(|(number, held)| Some((*number, held.hold?)));
             due.filter(|(_, hold)| hold.renew_at <= now).take(ASK_MAX).collect()
         })
     }
 
-    pub(crate) fn renewed(&self, delivery: u32, now: Timestamp, length: Duration) {
+    pub(crate) fn renewed(&self, number: Number, now: Timestamp, length: Duration) {
         self.with(|holds| {
-            if let Some(hold) = holds.get_mut(&delivery).and_then(|held| held.hold.as_mut()) {
+            if let Some(hold) = holds.get_mut(&number).and_then(|held| held.hold.as_mut()) {
                 hold.renew_at = halfway(now, clock::add(now, length));
             }
         });
     }
 
     /// Its lock is somebody else's; it stays in hand until it is settled, and settling it does nothing.
-    pub(crate) fn lost(&self, delivery: u32) {
+    pub(crate) fn lost(&self, number: Number) {
         self.with(|holds| {
-            if let Some(held) = holds.get_mut(&delivery) {
+            if let Some(held) = holds.get_mut(&number) {
                 held.hold = None;
             }
         });
@@ -166,7 +170,7 @@ mod tests {
         Timestamp::from_second(second).unwrap()
     }
 
-    fn read(lock: Option<[u8; 16]>, sequence: i64, deliveries: u32) -> Read {
+    fn read(lock: Option<Lock>, sequence: i64, deliveries: u32) -> Read {
         let topic = Topic::new("mail").unwrap();
         let read = wire::unreadable("no", &[], (&topic, "mail"), at(0));
         Read { lock, locked_until: Some(at(30)), sequence: Some(sequence), deliveries, ..read }
@@ -175,29 +179,29 @@ mod tests {
     #[test]
     fn a_lock_is_renewed_when_half_of_it_is_over() {
         let holds = Holds::default();
-        holds.take(1, &read(Some([7; 16]), 1, 0), at(0));
-        holds.take(2, &read(None, 2, 0), at(0));
+        holds.take((1, 1), &read(Some([7; 16]), 1, 0), at(0));
+        holds.take((1, 2), &read(None, 2, 0), at(0));
         assert!(holds.due(at(14)).is_empty());
         assert_eq!(holds.due(at(15)).len(), 1, "one without a lock cannot be renewed");
-        holds.renewed(1, at(15), Duration::from_secs(30));
+        holds.renewed((1, 1), at(15), Duration::from_secs(30));
         assert!(holds.due(at(29)).is_empty());
         assert_eq!(holds.due(at(30)).len(), 1);
-        holds.lost(1);
+        holds.lost((1, 1));
         assert!(holds.due(at(99)).is_empty());
         assert_eq!(holds.len(), 2);
-        assert!(holds.let_go(1) && !holds.let_go(1));
+        assert!(holds.let_go((1, 1)) && !holds.let_go((1, 1)));
     }
 
     #[test]
     fn what_was_on_its_way_when_the_connection_broke_is_no_attempt_and_once() {
         let holds = Holds::default();
-        holds.take(1, &read(None, 1, 0), at(0));
-        holds.take(2, &read(None, 2, 0), at(0));
-        holds.given(1);
+        holds.take((1, 1), &read(None, 1, 0), at(0));
+        holds.take((1, 2), &read(None, 2, 0), at(0));
+        holds.given((1, 1));
         let mut loss = Loss::default();
         assert!(!loss.forgives(&read(None, 3, 1), at(1)), "nothing was lost yet");
-        loss.note(holds.clear(), Duration::from_secs(30), at(10));
-        assert_eq!(holds.len(), 0);
+        loss.note(holds.keep_seen(), Duration::from_secs(30), at(10));
+        assert_eq!(holds.len(), 1, "what somebody has seen stays in hand");
         assert!(!loss.forgives(&read(None, 1, 1), at(41)), "somebody has seen it");
         assert!(!loss.forgives(&read(None, 2, 0), at(41)), "nothing was counted");
         assert!(loss.forgives(&read(None, 2, 1), at(41)));

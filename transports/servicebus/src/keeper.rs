@@ -4,13 +4,12 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use fe2o3_amqp::types::primitives::{Array, OrderedMap, Uuid, Value};
 use punctual::jiff::Timestamp;
 use punctual::{Result, clock};
 
-use crate::dialogue::Dialogue;
-use crate::hold::{Hold, Holds};
+use crate::hold::{Hold, Holds, Number};
 use crate::line::{Settings, Tokens};
+use crate::manage::Management;
 
 /// How often the holds are looked at; the shortest lock that can be set is five seconds.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
@@ -18,10 +17,9 @@ const LOOK_EVERY: Duration = Duration::from_secs(1);
 /// Renews locks and tokens of one connection.
 pub(crate) struct Keeper {
     pub(crate) settings: Arc<Settings>,
-    pub(crate) source: String,
     pub(crate) holds: Arc<Holds>,
     pub(crate) tokens: Tokens,
-    pub(crate) management: Dialogue,
+    pub(crate) management: Arc<Management>,
     /// How long the broker's locks last, as far as it has told.
     pub(crate) lock_length: Arc<Mutex<Duration>>,
 }
@@ -33,7 +31,7 @@ impl Keeper {
         loop {
             clock.sleep_until(clock::add(clock.now(), LOOK_EVERY)).await;
             if let Err(error) = self.look(clock.now()).await {
-                tracing::warn!(source = self.source, %error, "locks or tokens could not be renewed");
+                tracing::warn!(source = self.management.source, %error, "locks or tokens could not be renewed");
             }
         }
     }
@@ -53,33 +51,20 @@ impl Keeper {
         // One of them is lost, and the broker does not say which.
         for one in due {
             if !self.renew(&[one], now).await? {
-                tracing::warn!(source = self.source, "a lock has run out before it was renewed");
+                let source = &self.management.source;
+                tracing::warn!(source, "a lock has run out before it was renewed");
                 self.holds.lost(one.0);
             }
         }
         Ok(())
     }
 
-    /// Renews some locks; false when one of them is gone.
-    async fn renew(&mut self, due: &[(u32, Hold)], now: Timestamp) -> Result<bool> {
-        let locks: Vec<Value> =
-            due.iter().map(|(_, hold)| Value::Uuid(Uuid::from(hold.lock))).collect();
-        let body = OrderedMap::from_iter([(
-            Value::String("lock-tokens".to_owned()),
-            Value::Array(Array::from(locks)),
-        )]);
-        let about = vec![("operation", "com.microsoft:renew-lock".to_owned())];
-        let settings = self.settings.clone();
-        let asked = settings.about(&self.source);
-        let answer = settings.in_time(self.management.ask(about, Value::Map(body), asked)).await?;
-        match answer.status {
-            404 | 410 => Ok(false),
-            _ if answer.is_yes() => {
-                let length = *self.lock_length.lock().unwrap_or_else(PoisonError::into_inner);
-                due.iter().for_each(|(delivery, _)| self.holds.renewed(*delivery, now, length));
-                Ok(true)
-            }
-            status => Err(asked.answered(status, &answer.why)),
+    async fn renew(&self, due: &[(Number, Hold)], now: Timestamp) -> Result<bool> {
+        let is_renewed = self.management.renew(due.iter().map(|(_, hold)| hold.lock)).await?;
+        if is_renewed {
+            let length = *self.lock_length.lock().unwrap_or_else(PoisonError::into_inner);
+            due.iter().for_each(|(number, _)| self.holds.renewed(*number, now, length));
         }
+        Ok(is_renewed)
     }
 }

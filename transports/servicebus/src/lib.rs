@@ -9,6 +9,7 @@ mod fault;
 mod hold;
 mod keeper;
 mod line;
+mod manage;
 mod producer;
 mod reader;
 mod receipt;
@@ -112,6 +113,7 @@ impl Transport for ServiceBusTransport {
             stopped: Some(tell_stopped),
             link: Arc::new(AtomicU64::new(0)),
             lock_length: Arc::new(Mutex::new(LOCK_LENGTH)),
+            waiting: Vec::new(),
         };
         let first = reader.attach().await.map_err(|error| error.during("subscribe"))?;
         let (asked, link) = (reader.asked.clone(), reader.link.clone());

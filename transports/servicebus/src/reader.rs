@@ -23,6 +23,7 @@ use crate::dialogue::Dialogue;
 use crate::hold::Holds;
 use crate::keeper::Keeper;
 use crate::line::{Line, Settings};
+use crate::manage::Management;
 use crate::receipt::{Call, Desk, Fate, Request, ServiceBusReceipt};
 use crate::settle;
 use crate::wire::{self, Read};
@@ -44,6 +45,7 @@ pub(crate) struct Taken {
 pub(crate) struct Attached {
     line: Option<Line>,
     pub(crate) receiver: Receiver,
+    pub(crate) management: Arc<Management>,
     keeper: JoinHandle<()>,
     pub(crate) number: u64,
 }
@@ -72,6 +74,8 @@ pub(crate) struct Reader {
     /// The number of the present link; what came by another cannot be settled.
     pub(crate) link: Arc<AtomicU64>,
     pub(crate) lock_length: Arc<Mutex<Duration>>,
+    /// What is to be settled when there is a connection again; no more than is in hand.
+    pub(crate) waiting: Vec<Call>,
 }
 
 /// How a link ended.
@@ -94,27 +98,31 @@ impl Reader {
             let receiver = line.receiver(&self.source).await?;
             let node = format!("{}/$management", self.source);
             line.tokens()?.put(&node).await?;
-            let management =
-                Dialogue::with(&node, &mut line.session, settings.about(&node)).await?;
-            Ok((line, receiver, management))
+            let dialogue = Dialogue::with(&node, &mut line.session, settings.about(&node)).await?;
+            Ok((line, receiver, dialogue))
         };
-        let (mut line, mut receiver, management) = settings.in_time(attaching).await?;
+        let (mut line, mut receiver, dialogue) = settings.in_time(attaching).await?;
         // The broker attaches first and then says what is wrong; it has had time to. There is no credit
         // yet, so that nothing else can have come.
         if let Some(Err(error)) = receiver.recv::<Body<Value>>().now_or_never() {
             return Err(settings.about(&self.source).failed(error));
         }
         let tokens = line.give_tokens()?;
-        let keeper = Keeper {
+        let management = Arc::new(Management {
             settings: settings.clone(),
             source: self.source.clone(),
+            dialogue: dialogue.into(),
+        });
+        let keeper = Keeper {
+            settings: settings.clone(),
             holds: self.holds.clone(),
             tokens,
-            management,
+            management: management.clone(),
             lock_length: self.lock_length.clone(),
         };
         let number = self.link.fetch_add(1, Ordering::Relaxed) + 1;
-        Ok(Attached { line: Some(line), receiver, keeper: tokio::spawn(keeper.run()), number })
+        let keeper = tokio::spawn(keeper.run());
+        Ok(Attached { line: Some(line), receiver, management, keeper, number })
     }
 
     /// Goes on until nobody needs it.
@@ -138,10 +146,11 @@ impl Reader {
             match ended {
                 Ended::Done => return,
                 Ended::Lost(error) => {
-                    // What came by the link that is gone cannot be settled by another.
+                    self.refuse_waiting();
+                    // What came by the link that is gone and was not seen comes again.
                     self.link.fetch_add(1, Ordering::Relaxed);
                     let now = self.settings().clock.now();
-                    let (seen, length) = (self.holds.clear(), self.lock_length());
+                    let (seen, length) = (self.holds.keep_seen(), self.lock_length());
                     let losses = &self.settings().losses;
                     losses.of(&self.source, |loss| loss.note(seen, length, now));
                     let _ = self.taken.send(Err(error));
@@ -153,14 +162,33 @@ impl Reader {
         }
     }
 
-    /// Waits until it is asked to try again; answers meanwhile.
+    /// Says of all that waits for a connection that there is none.
+    fn refuse_waiting(&mut self) {
+        for call in self.waiting.drain(..) {
+            match call {
+                Call::Flush(answer) => drop(answer.send(())),
+                Call::Settle(request) => {
+                    self.holds.let_go(request.number());
+                    settle::refuse(request);
+                }
+            }
+        }
+    }
+
+    /// Waits until it is asked to try again, or until there is something to settle.
     async fn rest(&mut self) -> ControlFlow<()> {
         loop {
             tokio::select! {
                 call = self.calls.recv() => match call {
                     None => return ControlFlow::Break(()),
-                    Some(Call::Flush(answer)) => drop(answer.send(())),
-                    Some(Call::Settle(request)) => settle::refuse(request),
+                    // Nobody waits for what was dropped; it comes again when its lock runs out.
+                    Some(Call::Settle(request)) if request.answer.is_none() => {
+                        self.holds.let_go(request.number());
+                    }
+                    Some(call) => {
+                        self.waiting.push(call);
+                        return ControlFlow::Continue(());
+                    }
                 },
                 () = self.asked.notified() => return ControlFlow::Continue(()),
                 () = told_to_stop(&mut self.stop) => return ControlFlow::Break(()),
@@ -171,6 +199,9 @@ impl Reader {
     async fn serve(&mut self, attached: &mut Attached) -> Ended {
         let mut calls = Vec::with_capacity(CALLS_MAX);
         let mut is_stopping = false;
+        if !self.waiting.is_empty() {
+            settle::answer(attached, &self.holds, &mut self.waiting).await;
+        }
         loop {
             if !is_stopping && let Err(error) = self.top_up(&mut attached.receiver).await {
                 return Ended::Lost(error);
@@ -233,7 +264,7 @@ impl Reader {
             }
             Err(error) => return Err(self.settings().about(&self.source).failed(error)),
         };
-        self.holds.take(info.delivery_id(), &read, now);
+        self.holds.take((attached.number, info.delivery_id()), &read, now);
         if let Some(until) = read.locked_until {
             let length = clock::between(now, until);
             *self.lock_length.lock().unwrap_or_else(PoisonError::into_inner) = length;
@@ -249,11 +280,12 @@ impl Reader {
         let is_ours = self.desk.group.is_none() || read.received.is_for(&self.group);
         let Some(calls) = self.caller.upgrade().filter(|_| is_ours) else {
             let fate = if is_ours { Fate::Release } else { Fate::Complete };
-            let request = Request { info, link: attached.number, fate, answer: None };
+            let request =
+                Request { info, link: attached.number, lock: read.lock, fate, answer: None };
             settle::one(attached, &self.holds, request).await;
             return;
         };
-        let Read { received, deliveries, .. } = read;
+        let Read { received, deliveries, lock, .. } = read;
         let counted = deliveries.saturating_sub(u32::from(is_forgiven));
         let attempt = received.attempt.saturating_add(counted).saturating_add(1);
         let receipt = ServiceBusReceipt {
@@ -261,6 +293,7 @@ impl Reader {
             calls,
             info,
             link: attached.number,
+            lock,
             message: Arc::new(received.message),
             attempt,
             deliveries,

@@ -12,7 +12,9 @@ use punctual::wire::Wire;
 use punctual::{Error, Result};
 use tokio::sync::{mpsc, oneshot};
 
+use crate::hold::Number;
 use crate::line::Settings;
+use crate::manage::Lock;
 use crate::producer::Producer;
 use crate::wire;
 
@@ -33,8 +35,15 @@ pub(crate) enum Fate {
 pub(crate) struct Request {
     pub(crate) info: DeliveryInfo,
     pub(crate) link: u64,
+    pub(crate) lock: Option<Lock>,
     pub(crate) fate: Fate,
     pub(crate) answer: Option<oneshot::Sender<Result<()>>>,
+}
+
+impl Request {
+    pub(crate) fn number(&self) -> Number {
+        (self.link, self.info.delivery_id())
+    }
 }
 
 /// What a reader can be asked for.
@@ -60,6 +69,7 @@ pub(crate) struct ServiceBusReceipt {
     pub(crate) info: DeliveryInfo,
     /// The number of the link it came by.
     pub(crate) link: u64,
+    pub(crate) lock: Option<Lock>,
     pub(crate) message: Arc<Message>,
     /// Which attempt this is.
     pub(crate) attempt: u32,
@@ -77,8 +87,7 @@ impl ServiceBusReceipt {
     async fn settle(mut self, fate: Fate) -> Result<()> {
         self.is_settled = true;
         let (answer, answered) = oneshot::channel();
-        let (info, link) = (self.info.clone(), self.link);
-        let request = Request { info, link, fate, answer: Some(answer) };
+        let request = self.request(fate, Some(answer));
         let gone = || {
             Error::unavailable(
                 "the consumer of this delivery has ended; it comes again when its lock runs out",
@@ -86,6 +95,10 @@ impl ServiceBusReceipt {
         };
         self.calls.send(Call::Settle(request)).map_err(|_| gone())?;
         answered.await.map_err(|_| gone())?
+    }
+
+    fn request(&self, fate: Fate, answer: Option<oneshot::Sender<Result<()>>>) -> Request {
+        Request { info: self.info.clone(), link: self.link, lock: self.lock, fate, answer }
     }
 
     /// A copy of it for its own group, later.
@@ -135,7 +148,7 @@ impl Drop for ServiceBusReceipt {
             return;
         }
         let fate = if self.is_given { Fate::Abandon } else { Fate::Release };
-        let request = Request { info: self.info.clone(), link: self.link, fate, answer: None };
+        let request = self.request(fate, None);
         // Without a reader it is free when its lock has run out.
         let _ = self.calls.send(Call::Settle(request));
     }

@@ -1,6 +1,7 @@
 //! Settles deliveries on their link. Many that are done go in few frames: the numbers of neighbours
 //! become a range.
 
+use fe2o3_amqp::Receiver;
 use fe2o3_amqp::link::delivery::DeliveryInfo;
 use fe2o3_amqp::types::definitions::{Error as Told, ErrorCondition};
 use fe2o3_amqp::types::messaging::Modified;
@@ -25,10 +26,9 @@ pub(crate) async fn answer(attached: &Attached, holds: &Holds, calls: &mut Vec<C
     for call in calls.drain(..) {
         match call {
             Call::Flush(answer) => flushed.push(answer),
-            Call::Settle(request) if request.link != attached.number => refuse(request),
-            Call::Settle(Request { info, fate: Fate::Complete, answer, .. }) => {
-                if holds.let_go(info.delivery_id()) {
-                    done.push((info, answer));
+            Call::Settle(request) if is_simple(&request, attached) => {
+                if holds.let_go(request.number()) {
+                    done.push((request.info, request.answer));
                 }
             }
             Call::Settle(request) => one(attached, holds, request).await,
@@ -44,13 +44,31 @@ pub(crate) async fn answer(attached: &Attached, holds: &Holds, calls: &mut Vec<C
     }
 }
 
-/// Settles one delivery.
+/// Whether it can be settled together with others.
+fn is_simple(request: &Request, attached: &Attached) -> bool {
+    request.link == attached.number && matches!(request.fate, Fate::Complete)
+}
+
+/// Settles one delivery, by its link or, when that is gone, by its lock.
 pub(crate) async fn one(attached: &Attached, holds: &Holds, request: Request) {
-    let Request { info, fate, answer, .. } = request;
-    if !holds.let_go(info.delivery_id()) {
-        return tell(answer, false);
-    }
-    let receiver = &attached.receiver;
+    let is_held = holds.let_go(request.number());
+    let is_settled = match request.lock {
+        _ if !is_held => false,
+        _ if request.link == attached.number => {
+            by_link(&attached.receiver, request.info, request.fate).await
+        }
+        Some(lock) => {
+            let settled = attached.management.settle(lock, &request.fate).await;
+            let settled = settled
+                .inspect_err(|error| tracing::debug!(%error, "a delivery could not be settled"));
+            settled.unwrap_or(false)
+        }
+        None => false,
+    };
+    tell(request.answer, is_settled);
+}
+
+async fn by_link(receiver: &Receiver, info: DeliveryInfo, fate: Fate) -> bool {
     let settled = match fate {
         Fate::Complete => receiver.accept(info).await,
         Fate::Release => receiver.release(info).await,
@@ -68,10 +86,10 @@ pub(crate) async fn one(attached: &Attached, holds: &Holds, request: Request) {
             receiver.reject(info, Some(why)).await
         }
     };
-    tell(answer, settled.is_ok());
+    settled.is_ok()
 }
 
-/// Says that the link is gone by which a delivery came.
+/// Says that a delivery cannot be settled now.
 pub(crate) fn refuse(request: Request) {
     tell(request.answer, false);
 }
@@ -85,6 +103,6 @@ fn tell(answer: Waiting, is_settled: bool) {
 
 fn gone() -> Error {
     Error::unavailable(
-        "the connection is gone by which this delivery came; it comes again when its lock runs out",
+        "the connection is lost and the delivery could not be settled; it comes again when its lock runs out",
     )
 }

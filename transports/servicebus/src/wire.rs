@@ -19,6 +19,8 @@ use punctual::model::Topic;
 use punctual::wire::{Arrived, Received, Wire, receive};
 use punctual::{Error, Result};
 
+use crate::manage::Lock;
+
 const SCHEDULED: &str = "x-opt-scheduled-enqueue-time";
 const ENQUEUED: &str = "x-opt-enqueued-time";
 const SEQUENCE: &str = "x-opt-sequence-number";
@@ -91,7 +93,7 @@ pub(crate) struct Read {
     /// How often the broker has delivered it before.
     pub(crate) deliveries: u32,
     /// The right to it, as the broker knows it.
-    pub(crate) lock: Option<[u8; 16]>,
+    pub(crate) lock: Option<Lock>,
     pub(crate) locked_until: Option<Timestamp>,
     /// Its number in the queue or subscription.
     pub(crate) sequence: Option<i64>,
@@ -103,7 +105,7 @@ struct Notes {
     sequence: Option<i64>,
     enqueued: Option<Timestamp>,
     locked_until: Option<Timestamp>,
-    lock: Option<[u8; 16]>,
+    lock: Option<Lock>,
 }
 
 impl Notes {
@@ -233,8 +235,8 @@ fn text_of(value: &SimpleValue) -> Option<Cow<'_, str>> {
 
 /// The lock behind a delivery's tag: a GUID as Windows writes it, its first three numbers the wrong way
 /// round.
-fn lock_of(tag: &[u8]) -> Option<[u8; 16]> {
-    let mut lock: [u8; 16] = tag.try_into().ok()?;
+fn lock_of(tag: &[u8]) -> Option<Lock> {
+    let mut lock: Lock = tag.try_into().ok()?;
     lock[..4].reverse();
     lock[4..6].reverse();
     lock[6..8].reverse();

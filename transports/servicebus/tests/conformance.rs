@@ -1,5 +1,7 @@
 //! The suite that every transport runs, against the double: each case has a broker of its own.
 
+// Each test uses its part of it.
+#[allow(dead_code, unused_imports)]
 #[path = "double/mod.rs"]
 mod double;
 

@@ -39,15 +39,17 @@ struct Line {
 pub(crate) struct Broker {
     creates: bool,
     /// How long a lock lasts.
-    pub lock_length: Duration,
+    pub(crate) lock_length: Duration,
     /// How many deliveries there are before a message is buried.
-    pub deliveries_max: u32,
+    pub(crate) deliveries_max: u32,
     /// Tokens that were put and were good, in their order: what they open and until when.
-    pub tokens: Vec<(String, i64)>,
+    pub(crate) tokens: Vec<(String, i64)>,
     /// Locks that were renewed.
-    pub renewals: usize,
+    pub(crate) renewals: usize,
+    /// Deliveries that were settled by their lock and not by their link.
+    pub(crate) settlements: usize,
     /// The annotations of everything that was sent, in order.
-    pub sent: Vec<Letter>,
+    pub(crate) sent: Vec<Letter>,
     topics: BTreeMap<String, Vec<String>>,
     lines: BTreeMap<String, Line>,
     scheduled: Vec<(i64, String, Letter)>,
@@ -63,6 +65,7 @@ impl Broker {
             deliveries_max: 10,
             tokens: Vec::new(),
             renewals: 0,
+            settlements: 0,
             sent: Vec::new(),
             topics: BTreeMap::new(),
             lines: BTreeMap::new(),
@@ -180,6 +183,11 @@ impl Broker {
                 line.dead.push(item.message);
             }
         }
+    }
+
+    /// Whether a lock is good.
+    pub(super) fn holds(&self, source: &str, lock: [u8; 16]) -> bool {
+        self.lines.get(source).is_some_and(|line| line.locked.contains_key(&lock))
     }
 
     /// Renews locks, all or none.

@@ -1,11 +1,9 @@
-//! How the broker talks: connections, links, tokens, and the questions a management node answers.
+//! How the broker talks: connections, and links by which it takes, gives and answers.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use base64::Engine as _;
-use base64::prelude::BASE64_STANDARD;
 use fe2o3_amqp::acceptor::{
     ConnectionAcceptor, LinkAcceptor, LinkEndpoint, ListenerSessionHandle, SaslAnonymousMechanism,
     SessionAcceptor,
@@ -16,30 +14,29 @@ use fe2o3_amqp::types::primitives::{SimpleValue, Value};
 use fe2o3_amqp::{Receiver, Sender};
 use punctual::clock::{add, within};
 use punctual::{Clock as _, SystemClock};
-use ring::hmac;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::mpsc;
 
-use super::broker::{Broker, Letter, properties};
-use super::{KEY, POLICY};
+use super::broker::{Broker, Letter};
+use super::nodes;
 
 /// How long a message waits for credit before others may have it.
 const CREDIT_WITHIN: Duration = Duration::from_millis(5);
 /// How long a link rests that has no credit, or nothing to send.
 const REST: Duration = Duration::from_millis(20);
 
-type Shared = Arc<Mutex<Broker>>;
+pub(super) type Shared = Arc<Mutex<Broker>>;
 
 /// What the links of one connection share: the entities that are open to it, and where answers go.
 #[derive(Clone, Default)]
-struct Seat {
-    open: Arc<Mutex<Vec<String>>>,
+pub(super) struct Seat {
+    pub(super) open: Arc<Mutex<Vec<String>>>,
     answers: Arc<Mutex<HashMap<String, mpsc::UnboundedSender<Answer>>>>,
 }
 
 type Answer = Message<AmqpValue<Value>>;
 
-fn look<T>(shared: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+pub(super) fn look<T>(shared: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     shared.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -114,11 +111,11 @@ async fn take(mut link: Receiver, broker: Shared, seat: Seat) {
         }
         match &node {
             _ if entity == "$cbs" => {
-                let status = put_token(&broker, &seat, &message);
+                let status = nodes::put_token(&broker, &seat, &message);
                 reply(&seat, &message, status);
             }
             Some(source) => {
-                let status = manage(&broker, source, &message);
+                let status = nodes::manage(&broker, source, &message);
                 reply(&seat, &message, status);
             }
             None => look(&broker).publish(&entity, message, SystemClock.now()),
@@ -208,92 +205,4 @@ fn reply(seat: &Seat, question: &Letter, (status, why): (i32, &str)) {
     if let Some(to) = asked.reply_to.as_ref().and_then(|to| look(&seat.answers).get(to).cloned()) {
         let _ = to.send(answer);
     }
-}
-
-fn about(message: &Letter, name: &str) -> String {
-    let known = properties(message.application_properties.as_ref());
-    known.into_iter().find(|(known, _)| known == name).map(|(_, value)| value).unwrap_or_default()
-}
-
-fn put_token(broker: &Shared, seat: &Seat, message: &Letter) -> (i32, &'static str) {
-    let Body::Value(AmqpValue(Value::String(token))) = &message.body else {
-        return (400, "The token is no text.");
-    };
-    if about(message, "operation") != "put-token"
-        || about(message, "type") != "servicebus.windows.net:sastoken"
-    {
-        return (400, "The operation or the type of the token is not known.");
-    }
-    let name = about(message, "name");
-    match checked(token, &name) {
-        Ok(until) => {
-            let entity = name.trim_start_matches("sb://");
-            let entity = entity.split_once('/').map(|(_, entity)| entity).unwrap_or_default();
-            look(&seat.open).push(entity.to_owned());
-            look(broker).tokens.push((entity.to_owned(), until));
-            (202, "Accepted")
-        }
-        Err(why) => (401, why),
-    }
-}
-
-/// When a token runs out, if it is a good one for this resource.
-fn checked(token: &str, resource: &str) -> Result<i64, &'static str> {
-    let fields =
-        token.strip_prefix("SharedAccessSignature ").ok_or("InvalidSignature: no scheme")?;
-    let fields: HashMap<&str, &str> =
-        fields.split('&').filter_map(|field| field.split_once('=')).collect();
-    let field = |name: &str| fields.get(name).copied().ok_or("InvalidSignature: a part is missing");
-    let (sr, sig, se, skn) = (field("sr")?, field("sig")?, field("se")?, field("skn")?);
-    if !resource.starts_with(&plain(sr)) || plain(skn) != POLICY {
-        return Err("InvalidSignature: for something else");
-    }
-    let until: i64 = se.parse().map_err(|_| "InvalidSignature: no time")?;
-    if until <= SystemClock.now().as_second() {
-        return Err("ExpiredToken: it has run out");
-    }
-    let signed = BASE64_STANDARD.decode(plain(sig)).map_err(|_| "InvalidSignature: no base64")?;
-    let key = hmac::Key::new(hmac::HMAC_SHA256, KEY.as_bytes());
-    hmac::verify(&key, format!("{sr}\n{se}").as_bytes(), &signed)
-        .map_err(|_| "InvalidSignature: The token has an invalid signature.")?;
-    Ok(until)
-}
-
-/// Text that stood in an address.
-fn plain(text: &str) -> String {
-    let mut bytes = Vec::new();
-    let mut rest = text.bytes();
-    while let Some(byte) = rest.next() {
-        if byte != b'%' {
-            bytes.push(byte);
-            continue;
-        }
-        let digits: Vec<u8> = rest.by_ref().take(2).collect();
-        let digits = std::str::from_utf8(&digits).unwrap_or_default();
-        bytes.push(u8::from_str_radix(digits, 16).unwrap_or(b'?'));
-    }
-    String::from_utf8_lossy(&bytes).into_owned()
-}
-
-fn manage(broker: &Shared, source: &str, message: &Letter) -> (i32, &'static str) {
-    if about(message, "operation") != "com.microsoft:renew-lock" {
-        return (501, "The operation is not known.");
-    }
-    let Body::Value(AmqpValue(Value::Map(body))) = &message.body else {
-        return (400, "The body is no map.");
-    };
-    let Some(Value::Array(locks)) = body.get(&Value::String("lock-tokens".to_owned())) else {
-        return (400, "There are no lock-tokens.");
-    };
-    let locks: Vec<[u8; 16]> = locks
-        .iter()
-        .filter_map(|lock| match lock {
-            Value::Uuid(lock) => Some(*lock.as_inner()),
-            _ => None,
-        })
-        .collect();
-    if look(broker).renew(source, &locks, SystemClock.now()) {
-        return (200, "OK");
-    }
-    (410, "The lock supplied is invalid.")
 }

@@ -5,6 +5,8 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod azure;
+// Each test uses its part of it.
+#[allow(dead_code, unused_imports)]
 #[path = "../double/mod.rs"]
 mod double;
 mod faults;

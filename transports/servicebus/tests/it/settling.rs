@@ -24,6 +24,7 @@ cases! {
     a_delayed_requeue_is_a_copy_for_one_group,
     what_is_put_back_often_outlives_the_brokers_limit,
     a_dead_letter_says_why,
+    what_outlives_its_connection_is_settled_by_its_lock,
     a_queue_has_one_group,
     messages_of_other_shapes_are_read_or_poison,
     every_sending_has_an_identity_of_its_own,
@@ -109,6 +110,35 @@ async fn a_dead_letter_says_why() {
     ] {
         assert!(known.contains(&(name.to_owned(), value.to_owned())), "{name} in {known:?}");
     }
+}
+
+async fn what_outlives_its_connection_is_settled_by_its_lock() {
+    let double = double().await;
+    let transport = open(&double).await;
+    let mut office = subscribe(&transport, "office").await;
+    publish(&transport, &["done", "bad", "again"]).await;
+    let done = receipt(next(&mut *office).await);
+    let bad = receipt(next(&mut *office).await);
+    let again = receipt(next(&mut *office).await);
+    double.cut();
+    let error = office.receive(1).await.err().expect("the connection is gone");
+    assert!(error.is_temporary(), "{error}");
+    done.ack().await.unwrap();
+    bad.reject(&rejection(DeadReason::Discarded)).await.unwrap();
+    again.requeue(Duration::ZERO).await.unwrap();
+    assert_eq!(double.broker().settlements, 3);
+    let letters = double.broker().dead(OFFICE);
+    assert_eq!(letters.len(), 1);
+    let known = properties(letters[0].application_properties.as_ref());
+    for (name, value) in
+        [("DeadLetterReason", DeadReason::Discarded.as_str()), ("punctual-dead-topic", "orders")]
+    {
+        assert!(known.contains(&(name.to_owned(), value.to_owned())), "{name} in {known:?}");
+    }
+    let delivery = next(&mut *office).await;
+    assert_eq!((body(&delivery).as_str(), delivery.attempt), ("again", 2));
+    receipt(delivery).ack().await.unwrap();
+    until("nothing in it", || double.broker().counts(OFFICE) == (0, 0, 0)).await;
 }
 
 async fn a_queue_has_one_group() {
