@@ -31,7 +31,20 @@ pub(super) type Shared = Arc<Mutex<Broker>>;
 #[derive(Clone, Default)]
 pub(super) struct Seat {
     pub(super) open: Arc<Mutex<Vec<String>>>,
-    answers: Arc<Mutex<HashMap<String, mpsc::UnboundedSender<Answer>>>>,
+    answers: Arc<Mutex<HashMap<String, Answers>>>,
+}
+
+/// Answers on their way to one link, which may come before the link is ready for them.
+struct Answers {
+    give: mpsc::UnboundedSender<Answer>,
+    take: Option<mpsc::UnboundedReceiver<Answer>>,
+}
+
+impl Default for Answers {
+    fn default() -> Self {
+        let (give, take) = mpsc::unbounded_channel();
+        Self { give, take: Some(take) }
+    }
 }
 
 type Answer = Message<AmqpValue<Value>>;
@@ -140,8 +153,8 @@ async fn give(link: Sender, broker: Shared, seat: Seat) {
 }
 
 async fn answer(mut link: Sender, seat: Seat, to: String) {
-    let (sender, mut answers) = mpsc::unbounded_channel();
-    look(&seat.answers).insert(to, sender);
+    let answers = look(&seat.answers).entry(to).or_default().take.take();
+    let Some(mut answers) = answers else { return };
     while let Some(answer) = answers.recv().await {
         if link.send(answer).await.is_err() {
             return;
@@ -202,7 +215,6 @@ fn reply(seat: &Seat, question: &Letter, (status, why): (i32, &str)) {
         body: AmqpValue(Value::Null),
         footer: None,
     };
-    if let Some(to) = asked.reply_to.as_ref().and_then(|to| look(&seat.answers).get(to).cloned()) {
-        let _ = to.send(answer);
-    }
+    let to = asked.reply_to.clone().unwrap_or_default();
+    let _ = look(&seat.answers).entry(to).or_default().give.send(answer);
 }
