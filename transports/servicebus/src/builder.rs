@@ -166,7 +166,7 @@ impl fmt::Debug for ServiceBusBuilder {
 
 /// TLS as browsers would have it.
 fn tls() -> Result<TlsConnector> {
-    let roots = RootCertStore::from_iter(webpki_roots::TLS_SERVER_ROOTS.iter().cloned());
+    let roots: RootCertStore = webpki_roots::TLS_SERVER_ROOTS.iter().cloned().collect();
     let config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
         .with_safe_default_protocol_versions()
         .map_err(|error| Error::internal(format!("TLS cannot be used here: {error}")))?;

@@ -63,7 +63,9 @@ impl Keeper {
         let is_renewed = self.management.renew(due.iter().map(|(_, hold)| hold.lock)).await?;
         if is_renewed {
             let length = *self.lock_length.lock().unwrap_or_else(PoisonError::into_inner);
-            due.iter().for_each(|(number, _)| self.holds.renewed(*number, now, length));
+            for (number, _) in due {
+                self.holds.renewed(*number, now, length);
+            }
         }
         Ok(is_renewed)
     }

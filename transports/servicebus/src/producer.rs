@@ -70,7 +70,7 @@ impl Producer {
         let opening = async {
             let mut slot = self.slot.lock().await;
             let entity = self.settings.address.entity.clone().unwrap_or_default();
-            self.line(&mut slot).await?.tokens()?.put(&entity).await
+            Box::pin(self.line(&mut slot).await?.tokens()?.put(&entity)).await
         };
         self.settings.in_time(opening).await.map_err(|error| error.during("connect"))
     }
@@ -80,13 +80,12 @@ impl Producer {
         let settings = &self.settings;
         let until = clock::add(settings.clock.now(), settings.timeout);
         let sent = clock::within(&*settings.clock, until, self.send_again(&parcels)).await;
-        let sent = match sent {
-            Some(sent) => sent,
-            None => {
-                // A broker that is silent now would be so the next time as well.
-                *self.slot.lock().await = Slot::default();
-                Err(settings.about("").silent())
-            }
+        let sent = if let Some(sent) = sent {
+            sent
+        } else {
+            // A broker that is silent now would be so the next time as well.
+            *self.slot.lock().await = Slot::default();
+            Err(settings.about("").silent())
         };
         sent.map_err(|error| error.during("publish"))
     }
@@ -198,7 +197,7 @@ impl Producer {
         if self.settings.clock.now() >= line.tokens()?.renew_at() {
             // While nobody sent anything the broker may have closed links whose tokens ran out.
             senders.clear();
-            line.tokens()?.renew().await?;
+            Box::pin(line.tokens()?.renew()).await?;
         }
         if let Some(sender) = senders.get(entity) {
             return Ok(Way { sender: sender.clone(), number: *number });
@@ -206,7 +205,7 @@ impl Producer {
         if senders.len() >= SENDERS_MAX {
             senders.clear();
         }
-        let sender = Arc::new(Mutex::new(line.sender(entity).await?));
+        let sender = Arc::new(Mutex::new(Box::pin(line.sender(entity)).await?));
         senders.insert(entity.to_owned(), sender.clone());
         Ok(Way { sender, number: *number })
     }
@@ -218,7 +217,7 @@ impl Producer {
         if slot.line.is_none() {
             slot.senders.clear();
             slot.number += 1;
-            slot.line = Some(Line::open(&self.settings).await?);
+            slot.line = Some(Box::pin(Line::open(&self.settings)).await?);
         }
         slot.line.as_mut().ok_or_else(|| Error::internal("a connection that was made is there"))
     }

@@ -101,7 +101,7 @@ impl Reader {
             let dialogue = Dialogue::with(&node, &mut line.session, settings.about(&node)).await?;
             Ok((line, receiver, dialogue))
         };
-        let (mut line, mut receiver, dialogue) = settings.in_time(attaching).await?;
+        let (mut line, mut receiver, dialogue) = settings.in_time(Box::pin(attaching)).await?;
         // The broker attaches first and then says what is wrong; it has had time to. There is no credit
         // yet, so that nothing else can have come.
         if let Some(Err(error)) = receiver.recv::<Body<Value>>().now_or_never() {
@@ -216,7 +216,7 @@ impl Reader {
                 }
                 () = told_to_stop(&mut self.stop), if !is_stopping => {
                     is_stopping = true;
-                    self.hand_back(attached).await;
+                    Box::pin(self.hand_back(attached)).await;
                 }
                 received = attached.receiver.recv::<Body<Value>>() => {
                     if let Err(error) = self.received(attached, received).await {
@@ -282,7 +282,7 @@ impl Reader {
             let fate = if is_ours { Fate::Release } else { Fate::Complete };
             let request =
                 Request { info, link: attached.number, lock: read.lock, fate, answer: None };
-            settle::one(attached, &self.holds, request).await;
+            Box::pin(settle::one(attached, &self.holds, request)).await;
             return;
         };
         let Read { received, deliveries, lock, .. } = read;

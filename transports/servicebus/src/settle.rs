@@ -31,13 +31,15 @@ pub(crate) async fn answer(attached: &Attached, holds: &Holds, calls: &mut Vec<C
                     done.push((request.info, request.answer));
                 }
             }
-            Call::Settle(request) => one(attached, holds, request).await,
+            Call::Settle(request) => Box::pin(one(attached, holds, request)).await,
         }
     }
     if !done.is_empty() {
         let infos: Vec<DeliveryInfo> = done.iter().map(|(info, _)| info.clone()).collect();
         let settled = attached.receiver.accept_all(infos).await.is_ok();
-        done.into_iter().for_each(|(_, answer)| tell(answer, settled));
+        for (_, answer) in done {
+            tell(answer, settled);
+        }
     }
     for answer in flushed {
         let _ = answer.send(());

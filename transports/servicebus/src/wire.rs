@@ -242,3 +242,32 @@ fn lock_of(tag: &[u8]) -> Option<Lock> {
     lock[6..8].reverse();
     Some(lock)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_tag_is_a_lock_with_three_numbers_turned_round() {
+        let tag: Vec<u8> = (0..16).collect();
+        let lock = lock_of(&tag).unwrap();
+        assert_eq!(lock, [3, 2, 1, 0, 5, 4, 7, 6, 8, 9, 10, 11, 12, 13, 14, 15]);
+        assert_eq!(lock_of(&tag[..4]), None);
+    }
+
+    #[test]
+    fn nothing_is_due_early() {
+        for (nanosecond, millisecond) in [(0, 0), (1, 1), (999_999, 1), (1_000_000, 1)] {
+            let instant = Timestamp::from_nanosecond(nanosecond).unwrap();
+            assert_eq!(up_to_millisecond(instant), millisecond, "{nanosecond}");
+        }
+    }
+
+    #[test]
+    fn a_content_type_that_amqp_cannot_carry_is_refused() {
+        let (headers, body) = (Vec::new(), Bytes::new());
+        let wire = Wire { headers, body, content_type: "text/zażółć".into() };
+        let error = written(wire, "1".to_owned(), None).unwrap_err().to_string();
+        assert!(error.contains("zażółć") && error.contains("ASCII"), "{error}");
+    }
+}
