@@ -70,9 +70,8 @@ impl ServiceBusBuilder {
         self
     }
 
-    /// Whether a publish and a subscription look at once for the entities they need. AMQP cannot create
-    /// entities, so there is nothing to declare: they must be there, and both ways a missing one is an
-    /// error that says so.
+    /// Whether what is missing on the broker is made. AMQP cannot make anything, so this changes nothing
+    /// and is here because every transport has it: a missing entity is an error that names it.
     pub fn declare(mut self, declares: bool) -> Self {
         self.declares = declares;
         self

@@ -1,6 +1,16 @@
-#![doc = include_str!("../README.md")]
+//! Punctual's transport over Azure Service Bus, by AMQP 1.0: a topic for each topic, a subscription for each
+//! group, or queues. The broker delays, counts and buries; it cannot be told to create anything.
+//!
+//! [`ServiceBusTransport::builder`] is where to begin. The README beside this crate says what must be on the
+//! broker, what it promises, and what was never tried.
+
+// The README is compiled with the tests.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+mod readme {}
 
 mod address;
+mod attached;
 mod builder;
 mod consumer;
 mod dialogue;
@@ -33,6 +43,7 @@ use tokio::sync::{Notify, mpsc, oneshot, watch};
 pub use crate::builder::ServiceBusBuilder;
 pub use crate::entity::Entities;
 
+use crate::attached::Attached;
 use crate::consumer::ServiceBusConsumer;
 use crate::hold::Holds;
 use crate::line::Settings;
@@ -115,7 +126,7 @@ impl Transport for ServiceBusTransport {
             lock_length: Arc::new(Mutex::new(LOCK_LENGTH)),
             waiting: Vec::new(),
         };
-        let first = reader.attach().await.map_err(|error| error.during("subscribe"))?;
+        let first = Attached::of(&reader).await.map_err(|error| error.during("subscribe"))?;
         let (asked, link) = (reader.asked.clone(), reader.link.clone());
         let holds = reader.holds.clone();
         tokio::spawn(reader.run(first));

@@ -12,18 +12,14 @@ use fe2o3_amqp::link::RecvError;
 use fe2o3_amqp::link::delivery::DeliveryInfo;
 use fe2o3_amqp::types::messaging::Body;
 use fe2o3_amqp::types::primitives::Value;
-use futures_util::FutureExt as _;
 use punctual::clock;
 use punctual::model::Topic;
 use punctual::{Error, Result};
 use tokio::sync::{Notify, mpsc, oneshot, watch};
-use tokio::task::JoinHandle;
 
-use crate::dialogue::Dialogue;
+use crate::attached::Attached;
 use crate::hold::Holds;
-use crate::keeper::Keeper;
-use crate::line::{Line, Settings};
-use crate::manage::Management;
+use crate::line::Settings;
 use crate::receipt::{Call, Desk, Fate, Request, ServiceBusReceipt};
 use crate::settle;
 use crate::wire::{self, Read};
@@ -32,28 +28,11 @@ use crate::wire::{self, Read};
 const CALLS_MAX: usize = 256;
 /// Nothing more comes when nothing has come for so long after the broker was told to stop.
 const QUIET: Duration = Duration::from_millis(100);
-/// How long an end may take that nobody waits for.
-const END_WITHIN: Duration = Duration::from_secs(2);
 
 /// A delivery that was taken and not yet given to anybody.
 pub(crate) struct Taken {
     pub(crate) poison: Option<String>,
     pub(crate) receipt: ServiceBusReceipt,
-}
-
-/// A link and what keeps it.
-pub(crate) struct Attached {
-    line: Option<Line>,
-    pub(crate) receiver: Receiver,
-    pub(crate) management: Arc<Management>,
-    keeper: JoinHandle<()>,
-    pub(crate) number: u64,
-}
-
-impl Drop for Attached {
-    fn drop(&mut self) {
-        self.keeper.abort();
-    }
 }
 
 /// Feeds one consumer.
@@ -90,54 +69,19 @@ impl Reader {
         &self.desk.settings
     }
 
-    /// Opens a connection and a link of this consumer.
-    pub(crate) async fn attach(&self) -> Result<Attached> {
-        let settings = self.settings();
-        let attaching = async {
-            let mut line = Line::open(settings).await?;
-            let receiver = line.receiver(&self.source).await?;
-            let node = format!("{}/$management", self.source);
-            line.tokens()?.put(&node).await?;
-            let dialogue = Dialogue::with(&node, &mut line.session, settings.about(&node)).await?;
-            Ok((line, receiver, dialogue))
-        };
-        let (mut line, mut receiver, dialogue) = settings.in_time(Box::pin(attaching)).await?;
-        // The broker attaches first and then says what is wrong; it has had time to. There is no credit
-        // yet, so that nothing else can have come.
-        if let Some(Err(error)) = receiver.recv::<Body<Value>>().now_or_never() {
-            return Err(settings.about(&self.source).failed(error));
-        }
-        let tokens = line.give_tokens()?;
-        let management = Arc::new(Management {
-            settings: settings.clone(),
-            source: self.source.clone(),
-            dialogue: dialogue.into(),
-        });
-        let keeper = Keeper {
-            settings: settings.clone(),
-            holds: self.holds.clone(),
-            tokens,
-            management: management.clone(),
-            lock_length: self.lock_length.clone(),
-        };
-        let number = self.link.fetch_add(1, Ordering::Relaxed) + 1;
-        let keeper = tokio::spawn(keeper.run());
-        Ok(Attached { line: Some(line), receiver, management, keeper, number })
-    }
-
     /// Goes on until nobody needs it.
     pub(crate) async fn run(mut self, first: Attached) {
         let mut present = Some(first);
         loop {
             let attached = match present.take() {
                 Some(attached) => Ok(attached),
-                None => self.attach().await,
+                None => Attached::of(&self).await,
             };
             let ended = match attached {
                 Ok(mut attached) => {
                     let ended = self.serve(&mut attached).await;
                     if matches!(ended, Ended::Done) {
-                        self.end(attached).await;
+                        attached.end().await;
                     }
                     ended
                 }
@@ -328,14 +272,6 @@ impl Reader {
             // Whoever closes the consumer may have given up.
             let _ = stopped.send(());
         }
-    }
-
-    async fn end(&self, mut attached: Attached) {
-        let clock = self.settings().clock.clone();
-        attached.keeper.abort();
-        let Some(line) = attached.line.take() else { return };
-        let until = clock::add(clock.now(), END_WITHIN);
-        let _ = clock::within(&*clock, until, line.close()).await;
     }
 }
 

@@ -9,8 +9,8 @@ use fe2o3_amqp::types::primitives::Symbol;
 use punctual::{Error, Result};
 use tokio::sync::oneshot;
 
+use crate::attached::Attached;
 use crate::hold::Holds;
-use crate::reader::Attached;
 use crate::receipt::{Call, Fate, Request};
 
 /// What the broker wants to be told for a dead letter.
