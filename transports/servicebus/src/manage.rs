@@ -80,3 +80,17 @@ fn buried(fields: &Fields) -> Vec<(&'static str, Value)> {
     body.push(("properties-to-modify", Value::Map(rest)));
     body
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// An array has one constructor for all of its elements.
+    #[test]
+    fn locks_are_an_array_of_uuids_as_the_standard_has_it() {
+        let bytes = serde_amqp::to_vec(&tokens([[1; 16], [2; 16]].into_iter())).unwrap();
+        let mut wanted = vec![0xe0, 34, 2, 0x98];
+        wanted.extend([[1; 16], [2; 16]].concat());
+        assert_eq!(bytes, wanted, "{bytes:02x?}");
+    }
+}

@@ -245,6 +245,8 @@ fn lock_of(tag: &[u8]) -> Option<Lock> {
 
 #[cfg(test)]
 mod tests {
+    use fe2o3_amqp::types::messaging::message::__private::Serializable;
+
     use super::*;
 
     #[test]
@@ -253,6 +255,31 @@ mod tests {
         let lock = lock_of(&tag).unwrap();
         assert_eq!(lock, [3, 2, 1, 0, 5, 4, 7, 6, 8, 9, 10, 11, 12, 13, 14, 15]);
         assert_eq!(lock_of(&tag[..4]), None);
+    }
+
+    /// The bytes as part 1 and 3 of the standard want them, because a peer that is written with the same
+    /// library would read anything that library writes.
+    #[test]
+    fn a_message_is_encoded_as_the_standard_has_it() {
+        let headers = vec![("tenant".into(), "acme".to_owned())];
+        let (body, content_type) = (Bytes::from_static(b"{}"), "text/plain".into());
+        let due_at = Timestamp::from_millisecond(0x0102_0304_0506).unwrap();
+        let wire = Wire { headers, body, content_type };
+        let message = written(wire, "7".to_owned(), Some(due_at)).unwrap();
+        let bytes = serde_amqp::to_vec(&Serializable(message)).unwrap();
+        for part in [
+            &b"\x00\x53\x70"[..],
+            b"\x00\x53\x72",
+            b"\xa3\x1cx-opt-scheduled-enqueue-time\x83\x00\x00\x01\x02\x03\x04\x05\x06",
+            b"\x00\x53\x73",
+            b"\xa3\x0atext/plain",
+            b"\x00\x53\x74",
+            b"\xa1\x06tenant\xa1\x04acme",
+            b"\x00\x53\x75\xa0\x02{}",
+        ] {
+            let found = bytes.windows(part.len()).any(|window| window == part);
+            assert!(found, "{} in {}", part.escape_ascii(), bytes.escape_ascii());
+        }
     }
 
     #[test]
