@@ -1,0 +1,110 @@
+//! Settles deliveries on their link. Many that are done go in few frames: the numbers of neighbours
+//! become a range.
+
+use fe2o3_amqp::Receiver;
+use fe2o3_amqp::link::delivery::DeliveryInfo;
+use fe2o3_amqp::types::definitions::{Error as Told, ErrorCondition};
+use fe2o3_amqp::types::messaging::Modified;
+use fe2o3_amqp::types::primitives::Symbol;
+use punctual::{Error, Result};
+use tokio::sync::oneshot;
+
+use crate::attached::Attached;
+use crate::hold::Holds;
+use crate::receipt::{Call, Fate, Request};
+
+/// What the broker wants to be told for a dead letter.
+const DEAD_LETTER: &str = "com.microsoft:dead-letter";
+
+/// Who waits for a delivery to be settled.
+type Waiting = Option<oneshot::Sender<Result<()>>>;
+
+/// Does what was asked for, in order, but all that is done together.
+pub(crate) async fn answer(attached: &Attached, holds: &Holds, calls: &mut Vec<Call>) {
+    let mut done: Vec<(DeliveryInfo, Waiting)> = Vec::new();
+    let mut flushed = Vec::new();
+    for call in calls.drain(..) {
+        match call {
+            Call::Flush(answer) => flushed.push(answer),
+            Call::Settle(request) if is_simple(&request, attached) => {
+                if holds.let_go(request.number()) {
+                    done.push((request.info, request.answer));
+                }
+            }
+            Call::Settle(request) => Box::pin(one(attached, holds, request)).await,
+        }
+    }
+    if !done.is_empty() {
+        let infos: Vec<DeliveryInfo> = done.iter().map(|(info, _)| info.clone()).collect();
+        let settled = attached.receiver.accept_all(infos).await.is_ok();
+        for (_, answer) in done {
+            tell(answer, settled);
+        }
+    }
+    for answer in flushed {
+        let _ = answer.send(());
+    }
+}
+
+/// Whether it can be settled together with others.
+fn is_simple(request: &Request, attached: &Attached) -> bool {
+    request.link == attached.number && matches!(request.fate, Fate::Complete)
+}
+
+/// Settles one delivery, by its link or, when that is gone, by its lock.
+pub(crate) async fn one(attached: &Attached, holds: &Holds, request: Request) {
+    let is_held = holds.let_go(request.number());
+    let is_settled = match request.lock {
+        _ if !is_held => false,
+        _ if request.link == attached.number => {
+            by_link(&attached.receiver, request.info, request.fate).await
+        }
+        Some(lock) => {
+            let settled = attached.management.settle(lock, &request.fate).await;
+            let settled = settled
+                .inspect_err(|error| tracing::debug!(%error, "a delivery could not be settled"));
+            settled.unwrap_or(false)
+        }
+        None => false,
+    };
+    tell(request.answer, is_settled);
+}
+
+async fn by_link(receiver: &Receiver, info: DeliveryInfo, fate: Fate) -> bool {
+    let settled = match fate {
+        Fate::Complete => receiver.accept(info).await,
+        Fate::Release => receiver.release(info).await,
+        Fate::Abandon => {
+            let failed = Modified {
+                delivery_failed: Some(true),
+                undeliverable_here: None,
+                message_annotations: None,
+            };
+            receiver.modify(info, failed).await
+        }
+        Fate::Bury(fields) => {
+            let condition = ErrorCondition::Custom(Symbol::from(DEAD_LETTER));
+            let why = Told::new(condition, None, Some(fields));
+            receiver.reject(info, Some(why)).await
+        }
+    };
+    settled.is_ok()
+}
+
+/// Says that a delivery cannot be settled now.
+pub(crate) fn refuse(request: Request) {
+    tell(request.answer, false);
+}
+
+fn tell(answer: Waiting, is_settled: bool) {
+    let Some(answer) = answer else { return };
+    let told = if is_settled { Ok(()) } else { Err(gone()) };
+    // Whoever asked may have given up.
+    let _ = answer.send(told);
+}
+
+fn gone() -> Error {
+    Error::unavailable(
+        "the connection is lost and the delivery could not be settled; it comes again when its lock runs out",
+    )
+}

@@ -1,0 +1,94 @@
+//! The suite that every transport runs, against the double: each case has a broker of its own.
+
+// Each test uses its part of it.
+#[allow(dead_code, unused_imports)]
+#[path = "double/mod.rs"]
+mod double;
+
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Duration;
+
+use double::{Double, Letter, properties};
+use fe2o3_amqp::types::messaging::{ApplicationProperties, Body, Data, Message};
+use fe2o3_amqp::types::primitives::{Binary, SimpleValue};
+use punctual::bytes::Bytes;
+use punctual::clock::add;
+use punctual::model::Topic;
+use punctual::wire::Wire;
+use punctual::{Clock as _, Result, SystemClock, Transport};
+use punctual_conformance::transport::{self, Backend, Place};
+use punctual_servicebus::ServiceBusTransport;
+
+/// How long a restart takes.
+const AWAY: Duration = Duration::from_millis(300);
+
+struct Namespace(Double);
+
+impl Namespace {
+    fn letters(&self, topic: &Topic, group: &str, invalid: bool) -> Vec<Wire> {
+        let dead = self.0.broker().dead(&format!("{topic}/Subscriptions/{group}"));
+        let letters = dead.into_iter().map(wire);
+        let is_invalid = |wire: &Wire| wire.header("punctual-dead-reason") == Some("poison");
+        letters.filter(|wire| is_invalid(wire) == invalid).collect()
+    }
+}
+
+/// A dead letter as everybody sees it.
+fn wire(letter: Letter) -> Wire {
+    let headers = properties(letter.application_properties.as_ref()).into_iter();
+    let body = match letter.body {
+        Body::Data(data) => data.into_iter().flat_map(|piece| piece.0.into_vec()).collect(),
+        _ => Vec::new(),
+    };
+    let content_type = letter.properties.and_then(|known| known.content_type);
+    Wire {
+        headers: headers.map(|(name, value)| (name.into(), value)).collect(),
+        body: Bytes::from(body),
+        content_type: content_type.map(|name| name.0).unwrap_or_default().into(),
+    }
+}
+
+#[async_trait::async_trait]
+impl Place for Namespace {
+    async fn open(&self) -> Result<Arc<dyn Transport>> {
+        let builder = ServiceBusTransport::builder(self.0.address());
+        Ok(Arc::new(builder.connect().await?))
+    }
+
+    async fn put(&self, topic: &Topic, body: &[u8], headers: &[(&str, &str)]) -> Result<()> {
+        let known = headers
+            .iter()
+            .map(|(name, value)| ((*name).to_owned(), SimpleValue::String((*value).to_owned())));
+        let message = Message::builder()
+            .application_properties(ApplicationProperties(known.collect()))
+            .body(Body::Data(vec![Data(Binary::from(body.to_vec()))].into()))
+            .build();
+        self.0.broker().publish(topic.as_str(), message, SystemClock.now());
+        Ok(())
+    }
+
+    async fn dead(&self, topic: &Topic, group: &str) -> Result<Vec<Wire>> {
+        Ok(self.letters(topic, group, false))
+    }
+
+    async fn invalid(&self, topic: &Topic, group: &str) -> Result<Vec<Wire>> {
+        Ok(self.letters(topic, group, true))
+    }
+
+    async fn restart(&self) -> Result<()> {
+        self.0.stop().await;
+        SystemClock.sleep_until(add(SystemClock.now(), AWAY)).await;
+        self.0.serve().await
+    }
+
+    async fn cut(&self) -> Result<()> {
+        self.0.cut();
+        Ok(())
+    }
+}
+
+fn main() -> ExitCode {
+    let backend = Backend::here(|| async { Ok(Namespace(Double::start(true).await?)) });
+    transport::run("servicebus", backend)
+}

@@ -1,0 +1,75 @@
+//! The real Service Bus, when there is one: `PUNCTUAL_SERVICEBUS_URL` holds a connection string that may
+//! send and listen, to a namespace with a topic `punctual-test` and its subscription `office`, both empty.
+
+use std::time::Duration;
+
+use punctual::clock::{add, between};
+use punctual::model::{DeadReason, Topic};
+use punctual::transport::{Consumer, Outgoing};
+use punctual::{Clock as _, SystemClock, Transport as _};
+use punctual_servicebus::ServiceBusTransport;
+
+use crate::cases;
+use crate::place::{body, message, next, receipt, rejection, sent, soon, subscription};
+
+cases! {
+    what_is_sent_arrives_and_is_settled,
+    delays_are_kept_by_the_broker,
+}
+
+const TOPIC: &str = "punctual-test";
+
+pub(crate) fn url() -> Option<String> {
+    std::env::var("PUNCTUAL_SERVICEBUS_URL").ok().filter(|url| !url.is_empty())
+}
+
+async fn start() -> (ServiceBusTransport, Box<dyn Consumer>) {
+    let transport = ServiceBusTransport::builder(url().unwrap()).connect().await.unwrap();
+    let consumer = transport.subscribe(subscription(TOPIC, "office", 10)).await.unwrap();
+    (transport, consumer)
+}
+
+fn outgoing(text: &str) -> Outgoing {
+    let mut message = message(text);
+    message.topic = Topic::new(TOPIC).unwrap();
+    sent(message)
+}
+
+async fn what_is_sent_arrives_and_is_settled() {
+    let (transport, mut office) = start().await;
+    let batch = vec![outgoing("ack"), outgoing("requeue"), outgoing("reject")];
+    transport.publish(batch, SystemClock.now()).await.unwrap();
+    let mut seen = Vec::new();
+    while seen.len() < 4 {
+        let delivery = next(&mut *office).await;
+        let text = body(&delivery);
+        seen.push((text.clone(), delivery.attempt));
+        let receipt = receipt(delivery);
+        match (text.as_str(), seen.iter().filter(|(known, _)| *known == text).count()) {
+            ("requeue", 1) => receipt.requeue(Duration::ZERO).await.unwrap(),
+            ("reject", _) => receipt.reject(&rejection(DeadReason::Discarded)).await.unwrap(),
+            _ => receipt.ack().await.unwrap(),
+        }
+    }
+    assert!(seen.contains(&("requeue".to_owned(), 2)), "{seen:?}");
+    office.close(soon()).await.unwrap();
+}
+
+async fn delays_are_kept_by_the_broker() {
+    let (transport, mut office) = start().await;
+    let delay = Duration::from_secs(5);
+    let sent_at = SystemClock.now();
+    let later = Outgoing { delay, ..outgoing("later") };
+    transport.publish(vec![later], sent_at).await.unwrap();
+    let delivery = next(&mut *office).await;
+    let waited = between(sent_at, SystemClock.now());
+    // The clocks of two machines are never quite the same.
+    assert!(waited >= Duration::from_secs(4), "{waited:?}");
+    let again_at = add(SystemClock.now(), Duration::from_secs(4));
+    receipt(delivery).requeue(delay).await.unwrap();
+    let delivery = next(&mut *office).await;
+    assert!(SystemClock.now() >= again_at);
+    assert_eq!((body(&delivery).as_str(), delivery.attempt), ("later", 2));
+    receipt(delivery).ack().await.unwrap();
+    office.close(soon()).await.unwrap();
+}

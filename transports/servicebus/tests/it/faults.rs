@@ -1,0 +1,114 @@
+//! What is wrong is said, where it is wrong and how to get out of it; what comes back is found again.
+
+use std::time::Duration;
+
+use punctual::clock::between;
+use punctual::{Clock as _, ErrorKind, SystemClock, Transport as _};
+use punctual_servicebus::ServiceBusTransport;
+use tokio::net::TcpListener;
+
+use crate::cases;
+use crate::place::{
+    body, builder, double, message, next, open, publish, receipt, sent, subscribe, subscription,
+};
+
+cases! {
+    a_wrong_key_is_refused_and_not_shown,
+    nobody_at_the_address_is_said_with_its_place,
+    a_broker_that_says_nothing_is_not_waited_for_for_ever,
+    a_subscription_that_is_not_there_is_named,
+    a_topic_that_is_not_there_is_named_and_found_once_it_is,
+    a_broker_that_is_away_is_unavailable_until_it_is_back,
+    a_connection_string_for_one_entity_is_for_that_alone,
+}
+
+async fn a_wrong_key_is_refused_and_not_shown() {
+    let double = double().await;
+    let builder = ServiceBusTransport::builder(double.address_with("b3RoZXI="));
+    let error = builder.connect().await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Invalid, "{error}");
+    let text = format!("{error} {error:?}");
+    assert!(text.contains("127.0.0.1") && text.contains("SharedAccessKey"), "{text}");
+    assert!(!text.contains("b3RoZXI"), "{text}");
+}
+
+async fn nobody_at_the_address_is_said_with_its_place() {
+    let double = double().await;
+    let builder = builder(&double);
+    double.stop().await;
+    let error = builder.connect().await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Unavailable, "{error}");
+    assert!(error.to_string().contains("127.0.0.1:"), "{error}");
+}
+
+async fn a_broker_that_says_nothing_is_not_waited_for_for_ever() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let address = format!(
+        "Endpoint=sb://127.0.0.1:{port};SharedAccessKeyName=a;SharedAccessKey=b;UseDevelopmentEmulator=true"
+    );
+    let begun = SystemClock.now();
+    let builder = ServiceBusTransport::builder(address).timeout(Duration::from_millis(300));
+    let error = builder.connect().await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Unavailable, "{error}");
+    assert!(between(begun, SystemClock.now()) < Duration::from_secs(10));
+}
+
+async fn a_subscription_that_is_not_there_is_named() {
+    let double = double().await;
+    let transport = open(&double).await;
+    let Err(error) = transport.subscribe(subscription("orders", "nobody", 1)).await else {
+        panic!("it was subscribed to")
+    };
+    assert_eq!(error.kind(), ErrorKind::NotFound, "{error}");
+    assert!(error.to_string().contains("orders/Subscriptions/nobody"), "{error}");
+    assert!(error.to_string().contains("create it"), "{error}");
+}
+
+async fn a_topic_that_is_not_there_is_named_and_found_once_it_is() {
+    let double = double().await;
+    let transport = builder(&double).prefix("shop").connect().await.unwrap();
+    let error = transport.publish(vec![sent(message("1"))], SystemClock.now()).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::NotFound, "{error}");
+    assert!(error.to_string().contains("shop.orders"), "{error}");
+    double.broker().create_subscription("shop.orders", "office");
+    publish(&transport, &["2"]).await;
+    let mut office = subscribe(&transport, "office").await;
+    assert_eq!(body(&next(&mut *office).await), "2");
+}
+
+async fn a_broker_that_is_away_is_unavailable_until_it_is_back() {
+    let double = double().await;
+    let transport = open(&double).await;
+    let mut office = subscribe(&transport, "office").await;
+    publish(&transport, &["before"]).await;
+    let first = next(&mut *office).await;
+    double.stop().await;
+    let error = transport.publish(vec![sent(message("no"))], SystemClock.now()).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Unavailable, "{error}");
+    let error = office.receive(1).await.err().expect("nothing can come");
+    assert_eq!(error.kind(), ErrorKind::Unavailable, "{error}");
+    let error = receipt(first).ack().await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Unavailable, "{error}");
+    double.serve().await.unwrap();
+    publish(&transport, &["after"]).await;
+    let delivery = next(&mut *office).await;
+    assert_eq!((body(&delivery).as_str(), delivery.attempt), ("after", 1));
+    receipt(delivery).ack().await.unwrap();
+    // What was in hand comes again when its lock has run out, and counts: somebody had seen it.
+    let again = next(&mut *office).await;
+    assert_eq!((body(&again).as_str(), again.attempt), ("before", 2));
+    receipt(again).ack().await.unwrap();
+}
+
+async fn a_connection_string_for_one_entity_is_for_that_alone() {
+    let double = double().await;
+    let address = format!("{};EntityPath=orders", double.address());
+    let transport = ServiceBusTransport::builder(address).connect().await.unwrap();
+    publish(&transport, &["1"]).await;
+    let Err(error) = transport.subscribe(subscription("invoices", "office", 1)).await else {
+        panic!("it was subscribed to")
+    };
+    assert_eq!(error.kind(), ErrorKind::Invalid, "{error}");
+    assert!(error.to_string().contains("EntityPath"), "{error}");
+}

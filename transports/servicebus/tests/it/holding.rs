@@ -1,0 +1,88 @@
+//! What is in hand stays there while its handler works, and what opens the broker is renewed.
+
+use std::time::Duration;
+
+use punctual::Transport as _;
+
+use crate::cases;
+use crate::place::{
+    OFFICE, body, builder, double, is_silent, next, open, publish, receipt, soon, subscribe,
+    subscription, until,
+};
+
+cases! {
+    a_long_handler_keeps_its_lock,
+    a_process_that_is_gone_loses_its_locks,
+    tokens_are_renewed_before_they_run_out,
+    what_was_not_seen_goes_back_uncounted,
+}
+
+async fn a_long_handler_keeps_its_lock() {
+    let double = double().await;
+    double.broker().lock_length = Duration::from_secs(3);
+    let transport = open(&double).await;
+    let mut office = subscribe(&transport, "office").await;
+    let mut other = subscribe(&open(&double).await, "office").await;
+    publish(&transport, &["long"]).await;
+    let (delivery, other) = tokio::select! {
+        delivery = next(&mut *office) => (delivery, &mut other),
+        delivery = next(&mut *other) => (delivery, &mut office),
+    };
+    assert!(is_silent(&mut **other, Duration::from_secs(7)).await);
+    assert!(double.broker().renewals >= 2);
+    receipt(delivery).ack().await.unwrap();
+    until("the end of it", || double.broker().counts(OFFICE) == (0, 0, 0)).await;
+}
+
+async fn a_process_that_is_gone_loses_its_locks() {
+    let double = double().await;
+    double.broker().lock_length = Duration::from_secs(2);
+    let gone = open(&double).await;
+    let mut office = subscribe(&gone, "office").await;
+    publish(&gone, &["left"]).await;
+    let delivery = next(&mut *office).await;
+    // Forgotten, as a process forgets that is killed; its connection breaks.
+    std::mem::forget(delivery);
+    double.cut();
+    drop(office);
+    let mut office = subscribe(&open(&double).await, "office").await;
+    let again = next(&mut *office).await;
+    assert_eq!((body(&again).as_str(), again.attempt), ("left", 2));
+    receipt(again).ack().await.unwrap();
+}
+
+async fn tokens_are_renewed_before_they_run_out() {
+    let double = double().await;
+    let transport = builder(&double).token_length(Duration::from_secs(4)).connect().await.unwrap();
+    let mut office = subscribe(&transport, "office").await;
+    publish(&transport, &["1"]).await;
+    let count =
+        |entity: &str| double.broker().tokens.iter().filter(|(known, _)| known == entity).count();
+    let (listening, sending) = (count(OFFICE), count("orders"));
+    assert_eq!((listening, sending), (1, 1));
+    until("another token to listen", || count(OFFICE) > listening).await;
+    publish(&transport, &["2"]).await;
+    assert!(count("orders") > sending, "a publish renews what is about to run out");
+    for text in ["1", "2"] {
+        let delivery = next(&mut *office).await;
+        assert_eq!(body(&delivery), text);
+        receipt(delivery).ack().await.unwrap();
+    }
+}
+
+async fn what_was_not_seen_goes_back_uncounted() {
+    let double = double().await;
+    let transport = open(&double).await;
+    let mut office = transport.subscribe(subscription("orders", "office", 10)).await.unwrap();
+    publish(&transport, &["1", "2", "3"]).await;
+    until("all three at the consumer", || double.broker().counts(OFFICE) == (0, 3, 0)).await;
+    receipt(next(&mut *office).await).ack().await.unwrap();
+    office.close(soon()).await.unwrap();
+    until("two that are free again", || double.broker().counts(OFFICE) == (2, 0, 0)).await;
+    let mut office = subscribe(&transport, "office").await;
+    for _ in 0..2 {
+        let delivery = next(&mut *office).await;
+        assert_eq!(delivery.attempt, 1);
+        receipt(delivery).ack().await.unwrap();
+    }
+}
