@@ -1,0 +1,110 @@
+//! A way through a broker, and two of them side by side: the bare client and our transport take turns,
+//! so that whatever else the machine does hits both.
+
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, Result};
+use jiff::Timestamp;
+use punctual::model::{IdSource as _, Ids};
+
+use super::BATCH;
+use crate::figure::Figure;
+use crate::rates::{BODY, REPETITIONS, Rates, float, ratio};
+
+/// Nothing takes longer: a carrier that hangs fails the run instead of hanging it.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// Carries messages with [`BODY`](crate::rates::BODY) through a broker.
+pub(super) trait Carrier {
+    /// What it does for each message, in words.
+    const HOW: &'static str;
+
+    /// Sends so many messages; they are confirmed when it returns.
+    async fn publish(&mut self, count: usize) -> Result<()>;
+
+    /// Receives at most so many messages and acknowledges them; answers how many.
+    async fn consume(&mut self, limit: usize) -> Result<usize>;
+
+    /// Removes what it made on the broker, where it can.
+    async fn close(self) -> Result<()>;
+}
+
+/// Names on the broker that no other run has.
+pub(super) struct Names {
+    pub(super) prefix: String,
+}
+
+impl Names {
+    pub(super) fn new() -> Self {
+        Self { prefix: format!("bench-{}", Ids::random().next(Timestamp::now()).simple()) }
+    }
+
+    /// Where the bare client keeps its messages.
+    pub(super) fn bare(&self) -> String {
+        format!("{}-bare", self.prefix)
+    }
+}
+
+/// The rates of one carrier.
+#[derive(Default)]
+struct Measured {
+    publish: Rates,
+    consume: Rates,
+    both: Rates,
+}
+
+/// Measures a bare client and ours in turns.
+pub(super) async fn compare<Bare: Carrier, Our: Carrier>(
+    name: &str,
+    mut bare: Bare,
+    mut ours: Our,
+    messages: usize,
+) -> Result<Vec<Figure>> {
+    let (mut of_bare, mut of_ours) = (Measured::default(), Measured::default());
+    // Unmeasured: connections, caches and the broker's files are there afterwards.
+    trip(&mut bare, BATCH * 4, &mut Measured::default()).await.context("the bare client")?;
+    trip(&mut ours, BATCH * 4, &mut Measured::default()).await.context("our transport")?;
+    for _ in 0..REPETITIONS {
+        trip(&mut bare, messages, &mut of_bare).await.context("the bare client")?;
+        trip(&mut ours, messages, &mut of_ours).await.context("our transport")?;
+    }
+    bare.close().await?;
+    ours.close().await?;
+    let how = |what: &str| {
+        format!("{messages} messages of {} bytes, {BATCH} at once; {what}", BODY.len())
+    };
+    let part = |what: &str| format!("{name}: {what} of bare");
+    Ok(vec![
+        of_bare.both.figure(&format!("{name}: bare client"), &how(Bare::HOW)),
+        of_ours.both.figure(&format!("{name}: our transport"), &how(Our::HOW)),
+        ratio(&part("publish"), &of_ours.publish, &of_bare.publish, ""),
+        ratio(&part("receive and acknowledge"), &of_ours.consume, &of_bare.consume, ""),
+        ratio(&part("both together"), &of_ours.both, &of_bare.both, "at least 70"),
+    ])
+}
+
+/// Publishes messages, then receives all of them.
+async fn trip(carrier: &mut impl Carrier, messages: usize, measured: &mut Measured) -> Result<()> {
+    let bounded = tokio::time::timeout(PATIENCE, timed(carrier, messages));
+    let (published, consumed) =
+        bounded.await.with_context(|| format!("not done within {PATIENCE:?}"))??;
+    measured.publish.push(float(messages) / published.as_secs_f64());
+    measured.consume.push(float(messages) / consumed.as_secs_f64());
+    measured.both.push(float(messages) / (published + consumed).as_secs_f64());
+    Ok(())
+}
+
+async fn timed(carrier: &mut impl Carrier, messages: usize) -> Result<(Duration, Duration)> {
+    let start = Instant::now();
+    for first in (0..messages).step_by(BATCH) {
+        carrier.publish(BATCH.min(messages - first)).await.context("publish")?;
+    }
+    let published = start.elapsed();
+    let start = Instant::now();
+    let mut left = messages;
+    while left > 0 {
+        let count = carrier.consume(BATCH.min(left)).await.context("receive")?;
+        left = left.checked_sub(count).context("more came than was sent")?;
+    }
+    Ok((published, start.elapsed()))
+}
