@@ -64,23 +64,26 @@ struct Broker {
 }
 
 impl Broker {
-    fn measure(&self, runtime: &Runtime) -> Result<Vec<Figure>> {
+    /// In a task, as the engine's services are: there the client's own tasks are next door.
+    fn measure(self, runtime: &Runtime) -> Result<Vec<Figure>> {
+        runtime.block_on(runtime.spawn(self.compared()))?
+    }
+
+    async fn compared(self) -> Result<Vec<Figure>> {
         let Self { name, url, messages } = self;
-        let (names, messages) = (Names::new(), *messages);
-        runtime.block_on(async {
-            match *name {
-                "redis" => {
-                    let transport = RedisTransport::builder(url).prefix(&names.prefix);
-                    let ours = Ours::open(transport.connect().await?, &names).await?;
-                    compare(name, redis_raw::Bare::open(url, &names).await?, ours, messages).await
-                }
-                "nats" => {
-                    let transport = NatsTransport::builder(url).prefix(&names.prefix);
-                    let ours = Ours::open(transport.connect().await?, &names).await?;
-                    compare(name, nats_raw::Bare::open(url, &names).await?, ours, messages).await
-                }
-                other => anyhow::bail!("there is no bare client for {other}"),
+        let names = Names::new();
+        match name {
+            "redis" => {
+                let transport = RedisTransport::builder(&url).prefix(&names.prefix);
+                let ours = Ours::open(transport.connect().await?).await?;
+                compare(name, redis_raw::Bare::open(&url, &names).await?, ours, messages).await
             }
-        })
+            "nats" => {
+                let transport = NatsTransport::builder(&url).prefix(&names.prefix);
+                let ours = Ours::open(transport.connect().await?).await?;
+                compare(name, nats_raw::Bare::open(&url, &names).await?, ours, messages).await
+            }
+            other => anyhow::bail!("there is no bare client for {other}"),
+        }
     }
 }

@@ -15,18 +15,18 @@ use crate::rates::{BODY, REPETITIONS, Rates, float, ratio};
 const PATIENCE: Duration = Duration::from_secs(120);
 
 /// Carries messages with [`BODY`](crate::rates::BODY) through a broker.
-pub(super) trait Carrier {
+pub(super) trait Carrier: Send {
     /// What it does for each message, in words.
     const HOW: &'static str;
 
     /// Sends so many messages; they are confirmed when it returns.
-    async fn publish(&mut self, count: usize) -> Result<()>;
+    fn publish(&mut self, count: usize) -> impl Future<Output = Result<()>> + Send;
 
     /// Receives at most so many messages and acknowledges them; answers how many.
-    async fn consume(&mut self, limit: usize) -> Result<usize>;
+    fn consume(&mut self, limit: usize) -> impl Future<Output = Result<usize>> + Send;
 
     /// Removes what it made on the broker, where it can.
-    async fn close(self) -> Result<()>;
+    fn close(self) -> impl Future<Output = Result<()>> + Send;
 }
 
 /// Names on the broker that no other run has.
@@ -55,7 +55,7 @@ struct Measured {
 
 /// Measures a bare client and ours in turns.
 pub(super) async fn compare<Bare: Carrier, Our: Carrier>(
-    name: &str,
+    name: &'static str,
     mut bare: Bare,
     mut ours: Our,
     messages: usize,

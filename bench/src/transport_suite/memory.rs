@@ -12,7 +12,7 @@ use punctual::model::{Body, IdSource as _, Ids, ProcessId};
 use punctual::{Context, Punctual, Subscribe, SystemClock};
 use tokio::runtime::Runtime;
 
-use crate::figure::Figure;
+use crate::figure::{Figure, cpu_seconds};
 use crate::rates::{REPETITIONS, Rates, float};
 
 /// How many messages are handled at once.
@@ -26,18 +26,22 @@ const PATIENCE: Duration = Duration::from_secs(120);
 
 /// Messages handled per second, the median of several runs.
 pub(super) fn measure(runtime: &Runtime, messages: usize) -> Result<Figure> {
-    let mut rates = Rates::default();
+    let (mut rates, mut processor) = (Rates::default(), Rates::default());
     for _ in 0..REPETITIONS {
-        rates.push(runtime.block_on(drain(messages))?);
+        let (seconds, busy) = runtime.block_on(drain(messages))?;
+        rates.push(float(messages) / seconds);
+        processor.push(float(messages) / busy);
     }
     let how = format!(
-        "{messages} messages published, then received for one group; no-op handler, {CONCURRENCY} slots, history recorded"
+        "{messages} messages published, then received for one group; no-op handler, {CONCURRENCY} slots, history recorded; {:.0} for each second of a processor",
+        processor.median()
     );
     let figure = rates.figure("memory: received, handled and settled", &how);
     Ok(Figure { asked: "at least 500,000", ..figure })
 }
 
-async fn drain(messages: usize) -> Result<f64> {
+/// Seconds by the clock, and seconds of a processor.
+async fn drain(messages: usize) -> Result<(f64, f64)> {
     let handled = Arc::new(AtomicUsize::new(0));
     let count = handled.clone();
     let owner = ProcessId::from_uuid(Ids::random().next(Timestamp::now()));
@@ -58,7 +62,7 @@ async fn drain(messages: usize) -> Result<f64> {
         let batch = (0..count).map(|_| publisher.publish_body("tick", Body::empty()));
         publisher.publish_all(batch.collect()).await?;
     }
-    let start = Instant::now();
+    let (start, busy) = (Instant::now(), cpu_seconds()?);
     punctual.start().await?;
     // Each attempt that was decided is settled, or waits in a bounded backlog.
     let wanted = u64::try_from(messages)?;
@@ -66,9 +70,9 @@ async fn drain(messages: usize) -> Result<f64> {
         anyhow::ensure!(start.elapsed() < PATIENCE, "not drained within {PATIENCE:?}");
         tokio::time::sleep(LOOK).await;
     }
-    let seconds = start.elapsed().as_secs_f64();
+    let (seconds, busy) = (start.elapsed().as_secs_f64(), cpu_seconds()? - busy);
     let ran = handled.load(Ordering::Relaxed);
     anyhow::ensure!(ran == messages, "{ran} of {messages} messages were handled");
     punctual.shutdown().await;
-    Ok(float(messages) / seconds)
+    Ok((seconds, busy))
 }

@@ -13,7 +13,7 @@ use punctual::model::{
 use punctual::transport::{Consumer, Delivery, Outgoing, Receipt, Subscription, Transport};
 
 use super::BATCH;
-use super::carrier::{Carrier, Names};
+use super::carrier::Carrier;
 use crate::rates::BODY;
 
 /// A transport with one subscription.
@@ -24,11 +24,11 @@ pub(super) struct Ours<T> {
 }
 
 impl<T: Transport> Ours<T> {
-    /// Subscribes to a topic that nobody else has.
-    pub(super) async fn open(transport: T, names: &Names) -> Result<Self> {
-        let maker = Maker::new(&format!("{}.tick", names.prefix))?;
+    /// Subscribes to a topic. The next batch may be on its way while one is in hand.
+    pub(super) async fn open(transport: T) -> Result<Self> {
+        let maker = Maker::new("tick")?;
         let (topic, group) = (maker.topic.clone(), "bench".to_owned());
-        let subscription = Subscription { topic, group, prefetch: BATCH };
+        let subscription = Subscription { topic, group, prefetch: 2 * BATCH };
         let consumer = transport.subscribe(subscription).await?;
         Ok(Self { transport, consumer, maker })
     }
