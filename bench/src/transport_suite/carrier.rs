@@ -8,8 +8,8 @@ use jiff::Timestamp;
 use punctual::model::{IdSource as _, Ids};
 
 use super::BATCH;
-use crate::figure::Figure;
-use crate::rates::{BODY, REPETITIONS, Rates, float, ratio};
+use crate::figure::{Figure, percentile};
+use crate::rates::{BODY, REPETITIONS, Rates, float};
 
 /// Nothing takes longer: a carrier that hangs fails the run instead of hanging it.
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -45,13 +45,34 @@ impl Names {
     }
 }
 
-/// The rates of one carrier.
+/// The rates of one carrier: publishing, receiving, and both together, run by run.
 #[derive(Default)]
-struct Measured {
-    publish: Rates,
-    consume: Rates,
-    both: Rates,
+struct Measured([Vec<f64>; 3]);
+
+impl Measured {
+    fn figure(&self, name: &str, how: &str) -> Figure {
+        let mut rates = Rates::default();
+        self.0[BOTH].iter().for_each(|rate| rates.push(*rate));
+        rates.figure(name, how)
+    }
+
+    /// How it compares with another, run by run, in percent.
+    fn of(&self, other: &Self, part: usize, name: String, asked: &'static str) -> Figure {
+        let runs = self.0[part].iter().zip(&other.0[part]);
+        let mut shares: Vec<f64> = runs.map(|(ours, bare)| 100.0 * ours / bare).collect();
+        shares.sort_by(f64::total_cmp);
+        let (least, most) = (percentile(&shares, 0), percentile(&shares, 100));
+        let (ours, bare) = (&self.0[part], &other.0[part]);
+        let how = format!(
+            "median of runs from {least:.0} to {most:.0} %; {ours:.0?} of {bare:.0?} messages/s"
+        );
+        Figure { name, value: percentile(&shares, 50), unit: "%", asked, how }
+    }
 }
+
+const PUBLISH: usize = 0;
+const CONSUME: usize = 1;
+const BOTH: usize = 2;
 
 /// Measures a bare client and ours in turns.
 pub(super) async fn compare<Bare: Carrier, Our: Carrier>(
@@ -75,11 +96,11 @@ pub(super) async fn compare<Bare: Carrier, Our: Carrier>(
     };
     let part = |what: &str| format!("{name}: {what} of bare");
     Ok(vec![
-        of_bare.both.figure(&format!("{name}: bare client"), &how(Bare::HOW)),
-        of_ours.both.figure(&format!("{name}: our transport"), &how(Our::HOW)),
-        ratio(&part("publish"), &of_ours.publish, &of_bare.publish, ""),
-        ratio(&part("receive and acknowledge"), &of_ours.consume, &of_bare.consume, ""),
-        ratio(&part("both together"), &of_ours.both, &of_bare.both, "at least 70"),
+        of_bare.figure(&format!("{name}: bare client"), &how(Bare::HOW)),
+        of_ours.figure(&format!("{name}: our transport"), &how(Our::HOW)),
+        of_ours.of(&of_bare, PUBLISH, part("publish"), ""),
+        of_ours.of(&of_bare, CONSUME, part("receive and acknowledge"), ""),
+        of_ours.of(&of_bare, BOTH, part("both together"), "at least 70"),
     ])
 }
 
@@ -88,9 +109,9 @@ async fn trip(carrier: &mut impl Carrier, messages: usize, measured: &mut Measur
     let bounded = tokio::time::timeout(PATIENCE, timed(carrier, messages));
     let (published, consumed) =
         bounded.await.with_context(|| format!("not done within {PATIENCE:?}"))??;
-    measured.publish.push(float(messages) / published.as_secs_f64());
-    measured.consume.push(float(messages) / consumed.as_secs_f64());
-    measured.both.push(float(messages) / (published + consumed).as_secs_f64());
+    for (rates, took) in measured.0.iter_mut().zip([published, consumed, published + consumed]) {
+        rates.push(float(messages) / took.as_secs_f64());
+    }
     Ok(())
 }
 
