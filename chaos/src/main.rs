@@ -13,7 +13,7 @@ use anyhow::{Context, Result};
 use clap::{Parser, Subcommand, ValueEnum};
 use punctual_chaos::drive::{self, Place, Plan};
 use punctual_chaos::table::{self, Outcome};
-use punctual_chaos::worker;
+use punctual_chaos::{soak, worker};
 
 /// Where the database is.
 const VARIABLE: &str = "PUNCTUAL_POSTGRES_URL";
@@ -29,6 +29,8 @@ struct Arguments {
 enum Command {
     /// Kill workers of one storage, or of each at the same time, and judge.
     Run(Options),
+    /// Restart a broker under load again and again, and account for every message.
+    Soak(soak::Options),
     /// What is killed; started by `run`.
     #[command(hide = true)]
     Worker(worker::Options),
@@ -64,6 +66,7 @@ async fn main() -> ExitCode {
     let result = match Arguments::parse().command {
         Command::Worker(options) => worker::run(options).await.map(|()| true),
         Command::Run(options) => run(&options).await,
+        Command::Soak(options) => soak(&options).await,
     };
     match result {
         Ok(true) => ExitCode::SUCCESS,
@@ -110,6 +113,29 @@ async fn run(options: &Options) -> Result<bool> {
         println!("the ledgers are in {}", folder.display());
     }
     Ok(good)
+}
+
+/// Answers whether nothing was lost.
+async fn soak(options: &soak::Options) -> Result<bool> {
+    println!(
+        "{} for {} s, restarted every {} s",
+        options.broker, options.seconds, options.restart_every
+    );
+    let soak::Outcome { broker, restarts, sums, drain_seconds } = soak::run(options).await?;
+    println!(
+        "{broker}: {restarts} restarts; {} messages, {} confirmed = {} handled + {} dead, counting {} that \
+         were not confirmed and came; {} handled more than once; {drain_seconds} s until all was done; \
+         lost {:?}, wrong {:?}",
+        sums.asked,
+        sums.confirmed,
+        sums.handled,
+        sums.dead,
+        (sums.handled + sums.dead).saturating_sub(sums.confirmed),
+        sums.repeated,
+        sums.lost,
+        sums.wrong
+    );
+    Ok(sums.is_good())
 }
 
 fn places(only: Option<Storage>) -> Result<Vec<Place>> {

@@ -8,7 +8,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
 use punctual::jiff::Timestamp;
-use punctual::model::{JobName, JobRecord, LeaseRef, MessageId, MessageRecord, ProcessId, Steer, Topic};
+use punctual::model::{
+    JobName, JobRecord, LeaseRef, MessageId, MessageRecord, ProcessId, Steer, Topic,
+};
 use punctual::policy::{Permitted, Verdict};
 use punctual::storage::{
     BrokerRecord, Claim, Claimed, Command, Commanded, Declared, DueJob, Enqueued, Entry, Extended,

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use punctual::builtin::{GROUP_DEFAULT, LEASE_LENGTH_DEFAULT};
 use punctual::model::{IdSource, Ids, ProcessId, Queue, Topic};
-use punctual::{Clock, Error, ErrorKind, Result, StoredTransport, SystemClock, Transport};
+use punctual::{Clock, Error, Result, StoredTransport, SystemClock, Transport};
 
 use crate::address::Address;
 use crate::opened::{Opened, open_address};
@@ -45,17 +45,24 @@ macro_rules! kind {
     };
 }
 
-const KINDS: &[Kind] = &[
-    Kind { schemes: &["memory"], form: "memory:", feature: "", open: Some(stored) },
-    kind!("sqlite", ["sqlite"], "sqlite:path/to/file.db", stored),
-    kind!("postgres", ["postgres", "postgresql"], "postgres://user@host/database", stored),
-    kind!("redis", ["redis", "rediss"], "redis://host:6379", |address| carried(
-        punctual_redis::RedisTransport::builder(address).connect()
+const KINDS: &[Kind] =
+    &[
+        Kind { schemes: &["memory"], form: "memory:", feature: "", open: Some(stored) },
+        kind!("sqlite", ["sqlite"], "sqlite:path/to/file.db", stored),
+        kind!("postgres", ["postgres", "postgresql"], "postgres://user@host/database", stored),
+        kind!("kafka", ["kafka", "kafkas"], "kafka://host:9092", |address| carried(
+        punctual_kafka::KafkaTransport::builder(address).connect()
     )),
-    kind!("nats", ["nats", "tls"], "nats://host:4222", |address| carried(
-        punctual_nats::NatsTransport::builder(address).connect()
-    )),
-];
+    kind!("rabbitmq", ["amqp", "amqps"], "amqp://user:password@host:5672/vhost", |address| {
+            carried(punctual_rabbitmq::RabbitmqTransport::builder(address).connect())
+        }),
+        kind!("redis", ["redis", "rediss"], "redis://host:6379", |address| carried(
+            punctual_redis::RedisTransport::builder(address).connect()
+        )),
+        kind!("nats", ["nats", "tls"], "nats://host:4222", |address| carried(
+            punctual_nats::NatsTransport::builder(address).connect()
+        )),
+    ];
 
 /// Opens the transport at an address: a broker, or a storage that carries messages.
 pub async fn open_transport(address: &str) -> Result<OpenedTransport> {
@@ -96,7 +103,7 @@ pub fn transport_forms() -> String {
 }
 
 /// A broker.
-#[cfg(any(feature = "redis", feature = "nats"))]
+#[cfg(any(feature = "kafka", feature = "nats", feature = "rabbitmq", feature = "redis"))]
 fn carried<'a, T: Transport>(
     connecting: impl Future<Output = Result<T>> + Send + 'a,
 ) -> Opening<'a> {
@@ -119,19 +126,17 @@ fn stored(address: &str) -> Opening<'_> {
 }
 
 impl OpenedTransport {
-    /// The topics it knows of, in order. A storage knows those it has messages of.
+    /// The topics it knows of, in order. A storage knows those that somebody subscribed to, and those it
+    /// has messages of.
     pub async fn topics(&self) -> Result<Vec<Topic>> {
-        match (self.transport.topics().await, &self.storage) {
-            (Err(error), Some(opened)) if error.kind() == ErrorKind::Unsupported => {
-                let counts = opened.inspect.counts(SystemClock.now()).await?;
-                let mut topics: Vec<Topic> =
-                    counts.messages.keys().filter_map(|(queue, _)| topic_of(queue)).collect();
-                topics.sort();
-                topics.dedup();
-                Ok(topics)
-            }
-            (topics, _) => topics,
+        let mut topics = self.transport.topics().await?;
+        if let Some(opened) = &self.storage {
+            let counts = opened.inspect.counts(SystemClock.now()).await?;
+            topics.extend(counts.messages.keys().filter_map(|(queue, _)| topic_of(queue)));
+            topics.sort();
+            topics.dedup();
         }
+        Ok(topics)
     }
 
     /// Ends what is done in the background, where anything is.

@@ -3,6 +3,7 @@
 use anyhow::{Result, bail};
 
 use crate::cargo::{cargo, pass_or_fail};
+use crate::needs;
 use crate::step::Steps;
 use crate::tally::Tally;
 use crate::tidy::{self, Finding};
@@ -13,6 +14,7 @@ pub(crate) fn run(workspace: &Workspace, steps: &mut Steps) {
     steps.run("dependency rules", || report(&tidy::dependency_rules(&workspace.sources()?)));
     steps.run("format", || pass_or_fail(cargo(workspace, &["fmt", "--all", "--check"])));
     steps.run("clippy", || {
+        needs::provide_builds(workspace)?;
         let line =
             ["clippy", "--workspace", "--all-targets", "--all-features", "--", "-D", "warnings"];
         pass_or_fail(cargo(workspace, &line))

@@ -19,6 +19,7 @@ mod generate;
 mod local_servers;
 mod needs;
 mod simulate;
+mod soak;
 mod step;
 mod stopwatch;
 mod tally;
@@ -54,6 +55,8 @@ enum Command {
     Simulate(simulate::Options),
     /// Kill workers of real storages again and again, and account for every message.
     Chaos(chaos::Options),
+    /// Restart a broker under load again and again, and account for every message.
+    Soak(soak::Options),
     /// Measure, in a release build; the arguments go to the `punctual-bench` crate.
     Bench(bench::Options),
     /// The local servers that the tests of the present crates need.
@@ -99,6 +102,7 @@ fn run(command: Command) -> anyhow::Result<bool> {
         }
         Command::Simulate(options) => simulate::run(&workspace, &options, &mut steps),
         Command::Chaos(options) => chaos::run(&workspace, &options, &mut steps),
+        Command::Soak(options) => soak::run(&workspace, &options, &mut steps),
         Command::Generate(options) => generate::run(&workspace, &options, &mut steps),
         Command::Bench(options) => return bench::run(&workspace, &options),
         Command::Servers { action } => {

@@ -12,9 +12,32 @@ use std::process::Command;
 use anyhow::{Context, Result, bail};
 use xtask::servers::Server;
 
+use crate::workspace::Workspace;
+
 /// What Debian's `invoke-rc.d` asks before it starts a service.
 const POLICY: &str = "/usr/sbin/policy-rc.d";
 const POLICY_TEXT: &str = "#!/bin/sh\n# Put here by `cargo xtask` while it installs packages; may be removed.\nexit 101\n";
+
+/// What the build of a back-end needs beside Rust: its folder, a file that is there when all is well, and
+/// the package that brings it.
+const BUILDS: [(&str, &str, &str); 2] = [
+    ("transports/kafka", "/usr/include/zlib.h", "zlib1g-dev"),
+    ("transports/kafka", "/usr/bin/make", "make"),
+];
+
+/// Installs what building the back-ends present needs and is not there yet.
+pub(crate) fn provide_builds(workspace: &Workspace) -> Result<()> {
+    let is_missing = |folder: &str, file: &str| workspace.has(folder) && !Path::new(file).exists();
+    let missing = BUILDS.iter().filter(|(folder, file, _)| is_missing(folder, file));
+    let packages: Vec<String> = missing.map(|(_, _, package)| (*package).to_owned()).collect();
+    if packages.is_empty() {
+        return Ok(());
+    }
+    let installed = apt(&["update", "--quiet"]).and_then(|()| install(&packages));
+    installed.with_context(|| {
+        format!("building needs {}: install it with your system's packages", packages.join(", "))
+    })
+}
 
 /// Installs the servers that are not there yet. Speaks on standard error only: what `servers up` prints
 /// is read by a shell.

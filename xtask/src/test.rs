@@ -17,6 +17,7 @@ use xtask::servers::{Durability, LEFT_OUT, Server};
 use crate::cargo::{Empty, cargo, count_tests, count_tests_by, has_subcommand, pass_or_fail};
 use crate::chaos;
 use crate::local_servers::{self, Servers};
+use crate::needs;
 use crate::simulate;
 use crate::step::Steps;
 use crate::tally::{Runner, Tally};
@@ -47,6 +48,7 @@ pub(crate) fn run(workspace: &Workspace, options: &Options, steps: &mut Steps) -
     let present = workspace.back_ends();
     known(&options.with, &present)?;
     known(&options.without, &present)?;
+    needs::provide_builds(workspace)?;
     let wanted = local_servers::wanted(workspace, &options.without);
     let servers = start_servers(workspace, options, steps);
     let required = required(&options.with, &wanted);

@@ -263,10 +263,8 @@ impl Builder {
         let queues = queues(self.queues, &jobs, &self.options)?;
         let sources = sources(&self.cron_overrides, self.configurations)?;
         let (configured, misconfigured) = configured(&jobs, &sources, &self.events);
-        let declarations = jobs.into_iter().zip(configured);
-        let declarations = declarations
-            .map(|(job, configured)| declared(job, configured, &self.app, self.release))
-            .collect();
+        let declare = |(job, configured)| declared(job, configured, &self.app, self.release);
+        let declarations = jobs.into_iter().zip(configured).map(declare).collect();
         let (storage, inspect) = self.stores.unwrap_or_else(|| in_memory(&self.clock));
         if self.holds && !self.volatile_delays {
             check_delays(&*storage, &transports)?;

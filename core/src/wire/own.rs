@@ -142,7 +142,7 @@ impl Reading {
             MORE => note_more(message, value)?,
             // The engine's own count, which a message has among its headers.
             noted::SNOOZES => {
-                message.headers.note(noted::SNOOZES, parsed::<u32>(name, value)?.to_string())
+                message.headers.note(noted::SNOOZES, parsed::<u32>(name, value)?.to_string());
             }
             _ if name.starts_with(RESERVED) => {
                 // What stays with the message stays; the rest is what a dead letter says of itself, and

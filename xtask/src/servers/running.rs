@@ -87,13 +87,22 @@ impl Running {
 
     /// Ends the server without warning, as a power cut would; folder and port stay for `serve`.
     pub fn crash(&mut self) -> Result<()> {
+        self.end_with("KILL")
+    }
+
+    /// Ends the server as its operator would; folder and port stay for `serve`.
+    pub fn end(&mut self) -> Result<()> {
+        self.end_with(self.server.stop_signal())
+    }
+
+    fn end_with(&mut self, signal: &str) -> Result<()> {
         let Some(mut leash) = self.leash.take() else { return Ok(()) };
         let pid = self.place().pid().context("the server has no process id")?;
         // The leash takes note of the death, as a parent has to, and ends too. It must not be let go
         // of before: waiting for a child closes its input.
         let held = leash.stdin.take();
         let children = process::children(pid);
-        process::signal("KILL", i64::from(pid))?;
+        process::signal(signal, i64::from(pid))?;
         leash.wait().context("wait for the leash")?;
         drop(held);
         // They notice the death of their parent a moment later, and until then keep its data busy.

@@ -6,10 +6,10 @@ use std::process::Command;
 
 use anyhow::{Context, Result};
 
-use super::{Nats, Place, Postgres, Redis};
+use super::{Nats, Place, Postgres, Rabbitmq, Redis};
 
 /// Every product the tools can start.
-pub const SERVERS: &[&dyn Server] = &[&Postgres, &Redis, &Nats];
+pub const SERVERS: &[&dyn Server] = &[&Postgres, &Redis, &Nats, &Rabbitmq];
 
 /// A product with a server, as far as starting one goes.
 pub trait Server: Sync {

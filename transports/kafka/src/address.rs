@@ -1,0 +1,137 @@
+//! Where the cluster is: `host:port`, several of them with commas between, or the same after `kafka://`
+//! with a user and a password. Nothing here is ever shown with its password.
+
+use punctual::{Error, Result};
+
+/// How a right one looks, for whoever wrote a wrong one.
+const EXAMPLE: &str = "it looks like kafka://user:password@host:9092,host:9092 or host:9092";
+const PORT_DEFAULT: &str = "9092";
+
+/// An address that was understood.
+#[derive(Clone, PartialEq, Eq)]
+pub(crate) struct Address {
+    /// Hosts and ports with commas between, as the client wants them and as people may see them.
+    pub(crate) servers: String,
+    pub(crate) login: Option<Login>,
+    /// Whether the connection is to be encrypted.
+    pub(crate) tls: bool,
+}
+
+/// Who we are.
+#[derive(Clone, PartialEq, Eq)]
+pub(crate) struct Login {
+    pub(crate) user: String,
+    pub(crate) password: String,
+}
+
+impl Address {
+    /// Understands an address, with `kafkas://` for encryption.
+    pub(crate) fn parse(text: &str) -> Result<Self> {
+        let (scheme, rest) = text.trim().split_once("://").unwrap_or(("kafka", text.trim()));
+        let tls = match scheme {
+            "kafka" => false,
+            "kafkas" => true,
+            other => {
+                return Err(Error::invalid(format!(
+                    "the address of Kafka begins with {other:?}; {EXAMPLE}"
+                )));
+            }
+        };
+        // A password may have an '@' in it, a host may not.
+        let (login, servers) = match rest.rsplit_once('@') {
+            Some((login, servers)) => (Some(Login::parse(login)?), servers),
+            None => (None, rest),
+        };
+        let servers = servers.trim_end_matches('/').split(',').map(str::trim);
+        let servers: Vec<String> =
+            servers.filter(|one| !one.is_empty()).map(server).collect::<Result<_>>()?;
+        if servers.is_empty() {
+            return Err(Error::invalid(format!("the address of Kafka names no host; {EXAMPLE}")));
+        }
+        Ok(Self { servers: servers.join(","), login, tls })
+    }
+}
+
+impl Login {
+    fn parse(text: &str) -> Result<Self> {
+        let wrong =
+            || Error::invalid(format!("the user or password of Kafka cannot be read; {EXAMPLE}"));
+        let (user, password) = text.split_once(':').ok_or_else(wrong)?;
+        let (user, password) = (decoded(user), decoded(password));
+        match (user, password) {
+            (Some(user), Some(password)) if !user.is_empty() => Ok(Self { user, password }),
+            _ => Err(wrong()),
+        }
+    }
+}
+
+/// One host with its port.
+fn server(text: &str) -> Result<String> {
+    let wrong =
+        || Error::invalid(format!("the address of Kafka cannot be read at {text:?}; {EXAMPLE}"));
+    let (host, port) = match text.rsplit_once(':') {
+        Some((host, port)) if !port.contains(']') => (host, port),
+        _ => (text, PORT_DEFAULT),
+    };
+    let bracketed = host.starts_with('[') && host.ends_with(']');
+    let is_host = |letter: char| letter.is_ascii_alphanumeric() || "._-".contains(letter);
+    if host.is_empty() || !(bracketed || host.chars().all(is_host)) || port.parse::<u16>().is_err()
+    {
+        return Err(wrong());
+    }
+    Ok(format!("{host}:{port}"))
+}
+
+/// Undoes `%40` and the like.
+fn decoded(text: &str) -> Option<String> {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.bytes();
+    while let Some(byte) = rest.next() {
+        if byte != b'%' {
+            bytes.push(byte);
+            continue;
+        }
+        let (high, low) = (digit(rest.next()?)?, digit(rest.next()?)?);
+        bytes.push(high * 16 + low);
+    }
+    String::from_utf8(bytes).ok()
+}
+
+fn digit(byte: u8) -> Option<u8> {
+    char::from(byte).to_digit(16).and_then(|digit| u8::try_from(digit).ok())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hosts_users_and_encryption_are_told_apart() {
+        let plain = Address::parse("one:1, two ,[::1]:3,[::1]").unwrap();
+        assert_eq!(plain.servers, "one:1,two:9092,[::1]:3,[::1]:9092");
+        assert!(plain.login.is_none() && !plain.tls);
+        let full = Address::parse("kafkas://ada:s%40c@ret@one:1,two:2/").unwrap();
+        let login = full.login.unwrap();
+        assert_eq!((login.user.as_str(), login.password.as_str()), ("ada", "s@c@ret"));
+        assert_eq!((full.servers.as_str(), full.tls), ("one:1,two:2", true));
+    }
+
+    #[test]
+    fn a_wrong_address_is_refused_without_its_password() {
+        for text in [
+            "",
+            "kafka://",
+            "http://ada:secret@h:1",
+            "kafka://ada:secret@h:port",
+            "kafka://ada:secret@h:70000",
+            "kafka://ada:secret@",
+            "kafka://adasecret@h",
+            "kafka://ada:secret%4@h",
+            "kafka://:secret@h",
+            "ho st:1",
+        ] {
+            let error = Address::parse(text).err().unwrap().to_string();
+            assert!(!error.contains("secret") && error.contains("Kafka"), "{text}: {error}");
+        }
+    }
+}

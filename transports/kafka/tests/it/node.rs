@@ -1,0 +1,113 @@
+//! Short ways to say the usual things.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use punctual::clock::{add, within};
+use punctual::model::{
+    Body, Headers, IdSource, Ids, Key, Message, MessageId, Priority, Queue, Source, Topic, Trail,
+};
+use punctual::transport::{Consumer, Delivery, Outgoing, Receipt, Subscription};
+use punctual::{Clock, Error, Result, SystemClock, Transport};
+use punctual_kafka::KafkaTransport;
+
+/// How long what must come is waited for.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
+/// How long nothing must come.
+pub(crate) const QUIET: Duration = Duration::from_millis(1_500);
+
+pub(crate) fn topic(name: &str) -> Topic {
+    Topic::new(name).unwrap()
+}
+
+pub(crate) fn message(text: &str) -> Message {
+    let now = SystemClock.now();
+    Message {
+        id: MessageId::from_uuid(Ids::random().next(now)),
+        topic: topic("mail"),
+        queue: Queue::default(),
+        priority: Priority::NORMAL,
+        due_at: now,
+        created_at: now,
+        source: Source::Published,
+        key: None,
+        dedupe: None,
+        exclusive: false,
+        body: Body::json(text).unwrap(),
+        headers: Headers::new(),
+        trail: Trail::default(),
+        occurrence: None,
+        terms: None,
+        ties: None,
+    }
+}
+
+pub(crate) fn keyed(key: &str, text: &str) -> Message {
+    Message { key: Some(Key::new(key).unwrap()), ..message(text) }
+}
+
+pub(crate) fn outgoing(message: Message) -> Outgoing {
+    Outgoing { message: Arc::new(message), delay: Duration::ZERO, attempt: 0, group: None }
+}
+
+pub(crate) async fn publish(to: &KafkaTransport, messages: Vec<Message>) -> Result<()> {
+    to.publish(messages.into_iter().map(outgoing).collect(), SystemClock.now()).await
+}
+
+/// Texts in their order.
+pub(crate) async fn publish_texts(to: &KafkaTransport, texts: std::ops::Range<usize>) {
+    publish(to, texts.map(|text| message(&text.to_string())).collect()).await.unwrap();
+}
+
+pub(crate) async fn subscribe(to: &KafkaTransport, group: &str, prefetch: usize) -> Receiving {
+    let subscription = Subscription { topic: topic("mail"), group: group.to_owned(), prefetch };
+    Receiving(to.subscribe(subscription).await.unwrap())
+}
+
+/// A consumer that is waited for with a bound.
+pub(crate) struct Receiving(pub(crate) Box<dyn Consumer>);
+
+impl Receiving {
+    /// What comes next, if it comes in time. What only failed for now is tried again.
+    pub(crate) async fn next_within(&mut self, length: Duration) -> Option<Delivery> {
+        let until = add(SystemClock.now(), length);
+        loop {
+            match within(&SystemClock, until, self.0.receive(1)).await? {
+                Ok(mut deliveries) => return deliveries.pop(),
+                Err(error) => assert!(error.is_temporary(), "{error}"),
+            }
+        }
+    }
+
+    pub(crate) async fn next(&mut self) -> Delivery {
+        self.next_within(PATIENCE).await.expect("a delivery in time")
+    }
+
+    pub(crate) async fn take(&mut self, count: usize) -> Vec<Delivery> {
+        let mut deliveries = Vec::new();
+        while deliveries.len() < count {
+            deliveries.push(self.next().await);
+        }
+        deliveries
+    }
+
+    pub(crate) async fn is_quiet(&mut self) {
+        let came = self.next_within(QUIET).await;
+        assert!(came.is_none(), "{:?}", came.map(|delivery| delivery.message));
+    }
+
+    pub(crate) async fn close(mut self) {
+        self.0.close(add(SystemClock.now(), PATIENCE)).await.unwrap();
+    }
+}
+
+pub(crate) async fn ack(delivery: Delivery) -> Result<(), Error> {
+    match delivery.receipt {
+        Receipt::Broker(receipt) => receipt.ack().await,
+        Receipt::Lease(_) => panic!("a broker delivers no leases"),
+    }
+}
+
+pub(crate) fn text_of(delivery: &Delivery) -> String {
+    delivery.message.body.read().unwrap()
+}

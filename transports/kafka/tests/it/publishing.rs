@@ -1,0 +1,100 @@
+//! How records lie on the broker.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use punctual::model::{Body, Message};
+use punctual::transport::Outgoing;
+use punctual::{Clock, ErrorKind, SystemClock, Transport};
+
+use crate::cluster::Cluster;
+use crate::node::{ack, keyed, message, outgoing, publish, subscribe, text_of, topic};
+
+// Others read the same topics: what they see is a plain record, and a key means the same to them.
+#[tokio::test]
+async fn a_record_is_plain_to_others_and_keys_stay_together() {
+    let cluster = Cluster::new();
+    cluster.make_with("mail", 1, &[]).unwrap();
+    let transport = cluster.builder().connect().await.unwrap();
+    let mut sent = keyed("customer", "hello");
+    sent.headers.insert("tenant", "acme").unwrap();
+    publish(&transport, vec![sent.clone()]).await.unwrap();
+    let records = cluster.letters("mail".to_owned()).await.unwrap();
+    assert_eq!(records.len(), 1);
+    assert_eq!(records[0].body, sent.body.bytes);
+    assert_eq!(records[0].content_type, "application/json");
+    assert_eq!(records[0].header("tenant"), Some("acme"));
+    assert_eq!(records[0].header("punctual-id"), Some(sent.id.to_string().as_str()));
+}
+
+// spec: D-12
+#[tokio::test]
+async fn what_cannot_be_sent_is_refused_before_anything_of_its_batch_is_sent() {
+    let cluster = Cluster::new();
+    cluster.make_with("mail", 1, &[]).unwrap();
+    let transport = cluster.builder().payload_max(100).connect().await.unwrap();
+    let body = Body::raw(vec![7; 101], "application/octet-stream");
+    let large = Message { body, ..message("") };
+    let error = publish(&transport, vec![message("first"), large]).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Invalid, "{error}");
+    assert!(error.to_string().contains("101") && error.to_string().contains("100"), "{error}");
+    let late = Outgoing { delay: Duration::from_secs(1), ..outgoing(message("late")) };
+    let batch = vec![outgoing(message("first")), late];
+    let error = transport.publish(batch, SystemClock.now()).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Unsupported, "{error}");
+    let odd = Message { topic: topic("a topic"), ..message("") };
+    let error = publish(&transport, vec![message("first"), odd]).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Invalid, "{error}");
+    assert!(cluster.letters("mail".to_owned()).await.unwrap().is_empty());
+}
+
+#[tokio::test]
+async fn headers_that_make_a_record_too_large_are_refused_with_its_size() {
+    let cluster = Cluster::new();
+    cluster.make_with("mail", 1, &[]).unwrap();
+    let transport = cluster.builder().payload_max(100).connect().await.unwrap();
+    let mut heavy = message("");
+    for number in 0..60 {
+        heavy.headers.insert(format!("header-{number}"), "x".repeat(2_000)).unwrap();
+    }
+    let error = publish(&transport, vec![heavy]).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Invalid, "{error}");
+    assert!(error.to_string().contains("headers of"), "{error}");
+}
+
+#[tokio::test]
+async fn a_batch_larger_than_the_client_s_queue_is_sent_whole() {
+    let cluster = Cluster::new();
+    cluster.make("mail", &["office"]).unwrap();
+    let small = cluster.builder().property("queue.buffering.max.messages", "50");
+    let transport = small.connect().await.unwrap();
+    let mut office = subscribe(&transport, "office", 1_000).await;
+    let texts: BTreeSet<String> = (0..500).map(|number| number.to_string()).collect();
+    publish(&transport, texts.iter().map(|text| message(text)).collect()).await.unwrap();
+    let mut seen = BTreeSet::new();
+    while seen.len() < 500 {
+        let delivery = office.next().await;
+        assert!(seen.insert(text_of(&delivery)), "each once");
+        ack(delivery).await.unwrap();
+    }
+    assert_eq!(seen, texts);
+    office.close().await;
+}
+
+#[tokio::test]
+async fn bytes_of_strangers_that_are_not_text_stop_nothing() {
+    let cluster = Cluster::new();
+    cluster.make_with("mail", 1, &["office"]).unwrap();
+    let transport = cluster.builder().connect().await.unwrap();
+    let mut office = subscribe(&transport, "office", 10).await;
+    cluster.put_raw(None, &[("odd", &[0xff])]).await;
+    cluster.put_raw(Some(b"\"x\""), &[("punctual-id", &[0xff])]).await;
+    let first = office.next().await;
+    assert_eq!((first.poison.as_deref(), first.message.body.bytes.len()), (None, 0));
+    assert!(first.message.headers.is_empty());
+    let second = office.next().await;
+    assert!(second.poison.clone().unwrap().contains("punctual-id"));
+    ack(first).await.unwrap();
+    ack(second).await.unwrap();
+    office.close().await;
+}

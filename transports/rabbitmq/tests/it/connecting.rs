@@ -1,0 +1,143 @@
+//! Brokers that cannot be reached, refuse, go away and come back.
+
+use std::time::Duration;
+
+use punctual::ErrorKind;
+use punctual_rabbitmq::RabbitmqTransport;
+
+use crate::cases;
+use crate::place::{Place, next, receipt, soon, taken, text, url};
+use crate::proxy::Proxy;
+
+cases!(
+    a_wrong_password_is_said_without_showing_it,
+    an_unknown_virtual_host_is_said,
+    a_broker_that_is_not_there_is_unavailable,
+    an_address_that_makes_no_sense_is_refused,
+    what_listens_and_says_nothing_is_given_up,
+    a_lost_connection_comes_back_by_itself_and_loses_nothing,
+    a_consumer_says_once_that_it_was_cut_off_and_goes_on,
+    a_receipt_of_a_lost_connection_says_so,
+);
+
+async fn refusal(address: &str) -> punctual::Error {
+    soon(RabbitmqTransport::builder(address).connect()).await.unwrap_err()
+}
+
+async fn a_wrong_password_is_said_without_showing_it() {
+    let address = url().unwrap().replace("guest:guest@", "guest:hunter2@");
+    let error = refusal(&address).await;
+    assert_eq!(error.kind(), ErrorKind::Invalid, "{error}");
+    let shown = format!("{error} {error:?}");
+    assert!(shown.contains("127.0.0.1:") && shown.contains("password"), "{shown}");
+    assert!(!shown.contains("hunter2"), "{shown}");
+}
+
+async fn an_unknown_virtual_host_is_said() {
+    let address = url().unwrap().replace("/%2f", "/no-such-place");
+    let error = refusal(&address).await;
+    assert_eq!(error.kind(), ErrorKind::Invalid, "{error}");
+    assert!(error.to_string().contains("virtual host"), "{error}");
+}
+
+async fn a_broker_that_is_not_there_is_unavailable() {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let port = listener.local_addr().unwrap().port();
+    drop(listener);
+    let error = refusal(&format!("amqp://guest:hunter2@127.0.0.1:{port}/%2f")).await;
+    assert!(error.is_temporary(), "{error}");
+    let shown = format!("{error} {error:?}");
+    assert!(shown.contains(&format!("127.0.0.1:{port}")), "{shown}");
+    assert!(!shown.contains("hunter2"), "{shown}");
+}
+
+async fn an_address_that_makes_no_sense_is_refused() {
+    for address in [
+        "",
+        "guest:hunter2@host",
+        "http://guest:hunter2@host",
+        "amqp://guest:hunter2@[",
+        "amqp://h:hunter2",
+    ] {
+        let error = refusal(address).await;
+        assert_eq!(error.kind(), ErrorKind::Invalid, "{address}: {error}");
+        assert!(error.to_string().contains("amqp://user:password@host"), "{error}");
+        assert!(!error.to_string().contains("hunter2"), "{error}");
+    }
+}
+
+async fn what_listens_and_says_nothing_is_given_up() {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let builder = RabbitmqTransport::builder(&format!("amqp://127.0.0.1:{port}"));
+    let patient = builder.patience(Duration::from_millis(300));
+    let error = soon(patient.connect()).await.unwrap_err();
+    assert!(error.is_temporary() && error.to_string().contains("in time"), "{error}");
+    drop(listener);
+}
+
+async fn a_lost_connection_comes_back_by_itself_and_loses_nothing() {
+    let (place, proxy) = (Place::new(), Proxy::start(&url().unwrap()).await.unwrap());
+    let through = RabbitmqTransport::builder(proxy.address()).prefix(&place.prefix);
+    let transport = through.connect().await.unwrap();
+    let straight = place.open().await;
+    let mut consumer = place.subscribe(&straight, "g").await;
+    place.publish(&transport, &["before"]).await.unwrap();
+    proxy.shut();
+    for _ in 0..3 {
+        let error = place.publish(&transport, &["while away"]).await.unwrap_err();
+        assert!(error.is_temporary(), "{error}");
+    }
+    proxy.open();
+    place.publish(&transport, &["after"]).await.unwrap();
+    assert_eq!(taken(&mut consumer).await, "before");
+    assert_eq!(taken(&mut consumer).await, "after");
+}
+
+async fn a_consumer_says_once_that_it_was_cut_off_and_goes_on() {
+    let (place, proxy) = (Place::new(), Proxy::start(&url().unwrap()).await.unwrap());
+    let through = RabbitmqTransport::builder(proxy.address()).prefix(&place.prefix);
+    let transport = through.connect().await.unwrap();
+    let straight = place.open().await;
+    let mut consumer = place.subscribe(&transport, "g").await;
+    place.publish(&straight, &["a", "b"]).await.unwrap();
+    let first = next(&mut consumer).await;
+    assert_eq!(text(&first), "a");
+    proxy.shut();
+    // What was prefetched may still come; it cannot be settled any more.
+    let mut errors = 0;
+    for _ in 0..4 {
+        if let Err(error) = soon(consumer.receive(1)).await {
+            assert!(error.is_temporary(), "{error}");
+            errors += 1;
+        }
+    }
+    assert!(errors >= 3, "{errors}");
+    proxy.open();
+    place.publish(&straight, &["c"]).await.unwrap();
+    let mut texts = Vec::new();
+    for _ in 0..3 {
+        let delivery = next(&mut consumer).await;
+        texts.push((text(&delivery), delivery.attempt));
+        receipt(delivery).ack().await.unwrap();
+    }
+    texts.sort();
+    assert_eq!(texts, [("a".to_owned(), 2), ("b".to_owned(), 2), ("c".to_owned(), 1)]);
+}
+
+async fn a_receipt_of_a_lost_connection_says_so() {
+    let (place, proxy) = (Place::new(), Proxy::start(&url().unwrap()).await.unwrap());
+    let through = RabbitmqTransport::builder(proxy.address()).prefix(&place.prefix);
+    let transport = through.connect().await.unwrap();
+    let mut consumer = place.subscribe(&transport, "g").await;
+    place.publish(&transport, &["a"]).await.unwrap();
+    let first = next(&mut consumer).await;
+    proxy.shut();
+    assert!(soon(consumer.receive(1)).await.is_err());
+    let error = soon(receipt(first).ack()).await.unwrap_err();
+    assert!(error.is_temporary(), "{error}");
+    proxy.open();
+    let again = next(&mut consumer).await;
+    assert_eq!((text(&again), again.attempt), ("a".to_owned(), 2));
+    drop(transport);
+}

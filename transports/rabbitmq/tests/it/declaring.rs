@@ -1,0 +1,128 @@
+//! What is on the broker already: taken as it is, refused when it differs, left alone when that was asked.
+
+use std::time::Duration;
+
+use lapin::options::{ExchangeDeclareOptions, QueueDeclareOptions, QueueDeleteOptions};
+use lapin::types::FieldTable;
+use punctual::transport::{Delay, Outgoing};
+use punctual::{Clock, ErrorKind, SystemClock, Transport};
+use punctual_rabbitmq::{QueueKind, RabbitmqTransport};
+
+use crate::cases;
+use crate::place::{Place, next, receipt, soon, taken, text, url};
+
+cases!(
+    a_queue_of_another_kind_is_refused_with_what_differs,
+    an_exchange_of_another_kind_is_refused_with_what_differs,
+    without_declaring_absent_things_are_named,
+    without_declaring_what_is_there_is_used,
+    a_queue_that_was_deleted_is_declared_again,
+    settings_that_cannot_work_are_refused,
+    names_that_look_alike_stay_apart,
+);
+
+async fn a_queue_of_another_kind_is_refused_with_what_differs() {
+    let place = Place::new();
+    let quorum = place.open().await;
+    drop(place.subscribe(&quorum, "g").await);
+    let classic = place.builder().queues(QueueKind::Classic).connect().await.unwrap();
+    let error = place.subscribe_with(&classic, "g", 1).await.err().unwrap();
+    assert_eq!(error.kind(), ErrorKind::Conflict, "{error}");
+    let shown = error.to_string();
+    assert!(shown.contains("orders.g") && shown.contains("x-queue-type"), "{shown}");
+}
+
+async fn an_exchange_of_another_kind_is_refused_with_what_differs() {
+    let place = Place::new();
+    let stranger = place.stranger().await;
+    let (kind, options) = (lapin::ExchangeKind::Direct, ExchangeDeclareOptions::default());
+    let name = place.name("orders");
+    let declared =
+        stranger.channel.exchange_declare(name.into(), kind, options, FieldTable::default());
+    declared.await.unwrap();
+    let transport = place.open().await;
+    let error = place.subscribe_with(&transport, "g", 1).await.err().unwrap();
+    assert_eq!(error.kind(), ErrorKind::Conflict, "{error}");
+    assert!(error.to_string().contains("type"), "{error}");
+    let error = place.publish(&transport, &["a"]).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Conflict, "{error}");
+}
+
+async fn without_declaring_absent_things_are_named() {
+    let place = Place::new();
+    let transport = place.builder().declare(false).connect().await.unwrap();
+    assert_eq!(transport.capabilities().requeue_delay, Delay::None);
+    let error = place.subscribe_with(&transport, "g", 1).await.err().unwrap();
+    assert_eq!(error.kind(), ErrorKind::NotFound, "{error}");
+    assert!(error.to_string().contains(&place.name("orders")), "{error}");
+    let error = place.publish(&transport, &["a"]).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::NotFound, "{error}");
+    let outgoing = Outgoing { group: Some("g".to_owned()), ..place.outgoing("a") };
+    let error = transport.publish(vec![outgoing], SystemClock.now()).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::NotFound, "{error}");
+    assert!(error.to_string().contains(&place.name("orders.g")), "{error}");
+}
+
+async fn without_declaring_what_is_there_is_used() {
+    let place = Place::new();
+    let declaring = place.open().await;
+    drop(place.subscribe(&declaring, "g").await);
+    let transport = place.builder().declare(false).connect().await.unwrap();
+    let mut consumer = place.subscribe(&transport, "g").await;
+    place.publish(&transport, &["a"]).await.unwrap();
+    receipt(next(&mut consumer).await).requeue(Duration::ZERO).await.unwrap();
+    assert_eq!(next(&mut consumer).await.attempt, 2);
+}
+
+async fn a_queue_that_was_deleted_is_declared_again() {
+    let place = Place::new();
+    let transport = place.open().await;
+    let mut consumer = place.subscribe(&transport, "g").await;
+    place.publish(&transport, &["lost with its queue"]).await.unwrap();
+    receipt(next(&mut consumer).await).ack().await.unwrap();
+    let stranger = place.stranger().await;
+    let queue = place.name("orders.g");
+    stranger.channel.queue_delete(queue.into(), QueueDeleteOptions::default()).await.unwrap();
+    let error = soon(consumer.receive(1)).await.err().unwrap();
+    assert!(error.is_temporary(), "{error}");
+    // It is subscribed again by the next call, so the publisher may have to try again until then.
+    let publishing = async {
+        while place.publish(&transport, &["after"]).await.is_err() {
+            tokio::task::yield_now().await;
+        }
+    };
+    let (delivery, ()) = tokio::join!(next(&mut consumer), publishing);
+    assert_eq!(text(&delivery), "after");
+}
+
+async fn settings_that_cannot_work_are_refused() {
+    let builder = || RabbitmqTransport::builder(&url().unwrap());
+    for (bad, says) in [
+        (builder().prefix("p".repeat(81)), "prefix"),
+        (builder().prefix("a\nb"), "prefix"),
+        (builder().delay_max(Duration::from_hours(25)), "storage"),
+        (builder().patience(Duration::ZERO), "patience"),
+    ] {
+        let error = bad.connect().await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Invalid, "{error}");
+        assert!(error.to_string().contains(says), "{error}");
+    }
+    let place = Place::new();
+    let transport = place.open().await;
+    let error = place.subscribe_with(&transport, &"g".repeat(250), 1).await.err().unwrap();
+    assert_eq!(error.kind(), ErrorKind::Invalid, "{error}");
+}
+
+async fn names_that_look_alike_stay_apart() {
+    let place = Place::new();
+    let transport = place.open().await;
+    let mut dotted = place.subscribe(&transport, "g.dead").await;
+    let mut plain = place.subscribe(&transport, "g").await;
+    place.publish(&transport, &["a"]).await.unwrap();
+    assert_eq!(taken(&mut dotted).await, "a");
+    assert_eq!(taken(&mut plain).await, "a");
+    let stranger = place.stranger().await;
+    let passive = QueueDeclareOptions { passive: true, ..Default::default() };
+    let name = place.name("orders.g%2Edead");
+    stranger.channel.queue_declare(name.into(), passive, FieldTable::default()).await.unwrap();
+}

@@ -1,0 +1,177 @@
+//! Receiving: as much as is allowed, nothing lost, whatever somebody else may have sent.
+
+use std::time::Duration;
+
+use futures_util::FutureExt;
+use lapin::BasicProperties;
+use lapin::types::{AMQPValue, FieldArray, FieldTable};
+use punctual::clock::add;
+use punctual::{Clock, SystemClock, Transport};
+
+use crate::cases;
+use crate::place::{Place, is_quiet, next, receipt, soon, taken, text};
+
+cases!(
+    no_more_are_in_hand_than_the_prefetch_allows,
+    a_batch_has_as_many_as_are_there_up_to_the_limit,
+    a_receive_that_is_given_up_loses_nothing,
+    what_is_dropped_comes_back,
+    closing_hands_back_what_is_in_hand,
+    a_group_that_was_away_gets_what_it_missed,
+    what_a_stranger_sends_is_a_message,
+    what_cannot_be_read_is_a_delivery_too,
+);
+
+async fn no_more_are_in_hand_than_the_prefetch_allows() {
+    let place = Place::new();
+    let transport = place.open().await;
+    let mut consumer = place.subscribe_with(&transport, "g", 2).await.unwrap();
+    place.publish(&transport, &["a", "b", "c"]).await.unwrap();
+    let (first, second) = (next(&mut consumer).await, next(&mut consumer).await);
+    assert!(is_quiet(&mut consumer, Duration::from_millis(200)).await);
+    receipt(first).ack().await.unwrap();
+    assert_eq!(taken(&mut consumer).await, "c");
+    drop(second);
+}
+
+async fn a_batch_has_as_many_as_are_there_up_to_the_limit() {
+    let place = Place::new();
+    let transport = place.open().await;
+    let mut consumer = place.subscribe(&transport, "g").await;
+    place.publish(&transport, &["a", "b", "c", "d", "e"]).await.unwrap();
+    let mut texts = Vec::new();
+    while texts.len() < 5 {
+        let batch = soon(consumer.receive(3)).await.unwrap();
+        assert!((1..=3).contains(&batch.len()));
+        for delivery in batch {
+            texts.push(text(&delivery));
+            receipt(delivery).ack().await.unwrap();
+        }
+    }
+    assert_eq!(texts, ["a", "b", "c", "d", "e"]);
+}
+
+async fn a_receive_that_is_given_up_loses_nothing() {
+    let place = Place::new();
+    let transport = place.open().await;
+    let mut consumer = place.subscribe(&transport, "g").await;
+    let texts: Vec<String> = (0..50).map(|number| number.to_string()).collect();
+    let batch = texts.iter().map(|text| place.outgoing(text)).collect();
+    let publishing = tokio::spawn(async move { transport.publish(batch, SystemClock.now()).await });
+    let mut received = Vec::new();
+    let receiving = async {
+        while received.len() < texts.len() {
+            // Given up at once unless it is there already.
+            match consumer.receive(3).now_or_never() {
+                Some(batch) => {
+                    for delivery in batch.unwrap() {
+                        received.push(text(&delivery));
+                        receipt(delivery).ack().await.unwrap();
+                    }
+                }
+                None => tokio::task::yield_now().await,
+            }
+        }
+    };
+    soon(receiving).await;
+    assert_eq!(received, texts);
+    publishing.await.unwrap().unwrap();
+}
+
+async fn what_is_dropped_comes_back() {
+    let place = Place::new();
+    let transport = place.open().await;
+    let mut consumer = place.subscribe_with(&transport, "g", 1).await.unwrap();
+    place.publish(&transport, &["a"]).await.unwrap();
+    for attempt in 1..=5 {
+        let delivery = next(&mut consumer).await;
+        assert_eq!((text(&delivery), delivery.attempt), ("a".to_owned(), attempt));
+    }
+}
+
+async fn closing_hands_back_what_is_in_hand() {
+    let place = Place::new();
+    let transport = place.open().await;
+    let mut consumer = place.subscribe(&transport, "g").await;
+    place.publish(&transport, &["a", "b", "c"]).await.unwrap();
+    let in_hand = next(&mut consumer).await;
+    let until = add(SystemClock.now(), Duration::from_secs(5));
+    soon(consumer.close(until)).await.unwrap();
+    assert!(consumer.receive(1).await.is_err());
+    let mut other = place.subscribe(&transport, "g").await;
+    let mut texts = Vec::new();
+    for _ in 0..3 {
+        let delivery = next(&mut other).await;
+        texts.push((text(&delivery), delivery.attempt));
+        receipt(delivery).ack().await.unwrap();
+    }
+    texts.sort();
+    // What was never returned was never attempted.
+    assert_eq!(texts, [("a".to_owned(), 2), ("b".to_owned(), 1), ("c".to_owned(), 1)]);
+    assert!(is_quiet(&mut other, Duration::from_millis(200)).await);
+    let error = soon(receipt(in_hand).ack()).await.unwrap_err();
+    assert!(error.is_temporary(), "{error}");
+}
+
+async fn a_group_that_was_away_gets_what_it_missed() {
+    let place = Place::new();
+    let transport = place.open().await;
+    drop(place.subscribe(&transport, "g").await);
+    place.publish(&transport, &["a", "b"]).await.unwrap();
+    let again = place.open().await;
+    let mut consumer = place.subscribe(&again, "g").await;
+    assert_eq!(taken(&mut consumer).await, "a");
+    assert_eq!(taken(&mut consumer).await, "b");
+}
+
+async fn what_a_stranger_sends_is_a_message() {
+    let place = Place::new();
+    let transport = place.open().await;
+    let mut consumer = place.subscribe(&transport, "g").await;
+    let stranger = place.stranger().await;
+    let mut headers = FieldTable::default();
+    headers.insert("number".into(), AMQPValue::LongInt(7));
+    headers.insert("list".into(), AMQPValue::FieldArray(FieldArray::default()));
+    headers.insert("bytes".into(), AMQPValue::LongString(vec![0x66, 0xff].into()));
+    let properties = BasicProperties::default()
+        .with_message_id("m-1".into())
+        .with_timestamp(1_700_000_000)
+        .with_content_type("text/csv".into())
+        .with_headers(headers);
+    let exchange = place.name("orders");
+    stranger.publish(&exchange, b"1;2", properties).await;
+    stranger.publish(&exchange, b"", BasicProperties::default()).await;
+    let named = next(&mut consumer).await;
+    assert_eq!((text(&named), named.attempt, &named.poison), ("1;2".to_owned(), 1, &None));
+    assert_eq!(named.message.body.content_type, "text/csv");
+    assert_eq!(named.message.created_at.as_second(), 1_700_000_000);
+    assert_eq!(named.message.headers.get("number"), Some("7"));
+    assert_eq!(named.message.headers.get("list"), None);
+    assert_eq!(named.message.headers.get("bytes"), Some("f\u{fffd}"));
+    let id = named.message.id;
+    // It keeps its identity, whichever way it comes again.
+    receipt(named).requeue(Duration::ZERO).await.unwrap();
+    let empty = next(&mut consumer).await;
+    assert_eq!((text(&empty), &empty.poison), (String::new(), &None));
+    let again = next(&mut consumer).await;
+    assert_eq!((again.message.id, again.attempt), (id, 2));
+    receipt(again).requeue(Duration::from_millis(50)).await.unwrap();
+    let third = next(&mut consumer).await;
+    assert_eq!((third.message.id, third.attempt), (id, 3));
+}
+
+async fn what_cannot_be_read_is_a_delivery_too() {
+    let place = Place::new();
+    let transport = place.open().await;
+    let mut consumer = place.subscribe(&transport, "g").await;
+    let stranger = place.stranger().await;
+    let mut headers = FieldTable::default();
+    headers.insert("punctual-id".into(), AMQPValue::LongString("not an id".into()));
+    let properties = BasicProperties::default().with_headers(headers);
+    stranger.publish(&place.name("orders"), b"x", properties).await;
+    place.publish(&transport, &["fine"]).await.unwrap();
+    let poison = next(&mut consumer).await;
+    assert!(poison.poison.as_deref().unwrap().contains("not an id"));
+    let fine = next(&mut consumer).await;
+    assert_eq!((text(&fine), fine.poison), ("fine".to_owned(), None));
+}

@@ -1,0 +1,88 @@
+//! A broker that is killed and comes back. It is one of our own, because others use the usual one, so it
+//! has to be installed on this machine.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use punctual::clock::{add, between};
+use punctual::{Clock, SystemClock, Transport};
+use punctual_rabbitmq::RabbitmqTransport;
+use xtask::servers::{Durability, Rabbitmq, Running};
+
+use crate::cases;
+use crate::place::{Place, next, receipt, soon, text};
+
+cases!(a_killed_broker_loses_nothing_and_is_found_again);
+
+/// The broker is killed and started by programs, which is nothing to do on a thread of the runtime.
+async fn at_the_server(
+    mut server: Running,
+    act: fn(&mut Running) -> Result<(), String>,
+) -> Running {
+    let done = tokio::task::spawn_blocking(move || {
+        act(&mut server).unwrap();
+        server
+    });
+    done.await.unwrap()
+}
+
+async fn started() -> (Running, std::path::PathBuf) {
+    let folder = format!("punctual-rabbitmq-records-{}", std::process::id());
+    let records = std::env::temp_dir().join(folder);
+    let own = records.clone();
+    let starting =
+        tokio::task::spawn_blocking(move || Running::start(&Rabbitmq, Durability::Durable, &own));
+    (starting.await.unwrap().unwrap(), records)
+}
+
+// spec: D-25
+async fn a_killed_broker_loses_nothing_and_is_found_again() {
+    let (server, records) = started().await;
+    let place = Place::new();
+    let builder = RabbitmqTransport::builder(&server.address()).prefix(&place.prefix);
+    let transport = builder.connect().await.unwrap();
+    let mut consumer = place.subscribe(&transport, "g").await;
+    let texts: Vec<String> = (0..30).map(|number| number.to_string()).collect();
+    let batch = texts.iter().map(|text| place.outgoing(text)).collect();
+    soon(transport.publish(batch, SystemClock.now())).await.unwrap();
+    let delay = Duration::from_secs(3);
+    let first = next(&mut consumer).await;
+    let late = text(&first);
+    receipt(first).requeue(delay).await.unwrap();
+    let mut in_hand = Vec::new();
+    // The broker may lose a queue that was made a moment before it is killed; this one is older then.
+    let delayed = loop {
+        let delivery = next(&mut consumer).await;
+        if text(&delivery) == late {
+            break delivery;
+        }
+        in_hand.push(delivery);
+    };
+    let again_at = add(SystemClock.now(), delay);
+    receipt(delayed).requeue(delay).await.unwrap();
+
+    let server = at_the_server(server, |server| server.crash().map_err(|e| e.to_string())).await;
+    let error = place.publish(&transport, &["while away"]).await.unwrap_err();
+    assert!(error.is_temporary(), "{error}");
+    let server = at_the_server(server, |server| server.serve().map_err(|e| e.to_string())).await;
+    for delivery in in_hand {
+        assert!(soon(receipt(delivery).ack()).await.unwrap_err().is_temporary());
+    }
+    place.publish(&transport, &["after"]).await.unwrap();
+
+    let mut wanted: BTreeSet<String> = texts.into_iter().chain(["after".to_owned()]).collect();
+    assert!(soon(consumer.receive(10)).await.is_err());
+    while !wanted.is_empty() {
+        let deliveries = soon(consumer.receive(10)).await.unwrap();
+        for delivery in deliveries {
+            if text(&delivery) == late {
+                let early = between(SystemClock.now(), again_at);
+                assert_eq!((delivery.attempt, early), (3, Duration::ZERO));
+            }
+            wanted.remove(&text(&delivery));
+            receipt(delivery).ack().await.unwrap();
+        }
+    }
+    tokio::task::spawn_blocking(move || drop(server)).await.unwrap();
+    let _ = std::fs::remove_dir_all(records);
+}

@@ -1,0 +1,54 @@
+//! `cargo xtask soak BROKER`: a broker under load, restarted again and again, in a release build.
+//!
+//! The soak starts and restarts a private server by itself; what it does and checks is the business of
+//! the `punctual-chaos` crate.
+
+use anyhow::Result;
+use xtask::servers::named;
+
+use crate::cargo::{cargo, pass_or_fail};
+use crate::local_servers;
+use crate::step::Steps;
+use crate::tally::Tally;
+use crate::workspace::Workspace;
+
+#[derive(clap::Args)]
+pub(crate) struct Options {
+    /// The broker by its name, such as `redis`.
+    broker: String,
+    /// How long messages are published, in seconds.
+    #[arg(long, default_value_t = 600, value_name = "N")]
+    seconds: u64,
+    /// How long the broker is left alone between two restarts, in seconds; 0 for no restart.
+    #[arg(long, default_value_t = 60, value_name = "N")]
+    restart_every: u64,
+}
+
+impl Options {
+    fn arguments(&self) -> Vec<String> {
+        let (seconds, every) = (self.seconds.to_string(), self.restart_every.to_string());
+        [&self.broker, "--seconds", &seconds, "--restart-every", &every].map(str::to_owned).to_vec()
+    }
+}
+
+pub(crate) fn run(workspace: &Workspace, options: &Options, steps: &mut Steps) {
+    steps.run(&format!("soak of {}", options.broker), || soak(workspace, options));
+}
+
+fn soak(workspace: &Workspace, options: &Options) -> Result<Tally> {
+    local_servers::provide(&[named(&options.broker)?])?;
+    let mut command = cargo(workspace, &["run", "--release", "-p", "punctual-chaos", "--", "soak"]);
+    command.args(options.arguments());
+    pass_or_fail(command)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_asked_for_is_passed_on() {
+        let options = Options { broker: "redis".to_owned(), seconds: 9, restart_every: 4 };
+        assert_eq!(options.arguments(), ["redis", "--seconds", "9", "--restart-every", "4"]);
+    }
+}
