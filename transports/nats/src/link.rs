@@ -49,12 +49,11 @@ impl Link {
     pub(crate) async fn post(&self, subject: Subject, payload: Bytes) -> Result<()> {
         let mut publish = pin!(self.client.publish(subject, payload));
         // The client nearly always has room; then no timer is needed.
-        let sent = match publish.as_mut().now_or_never() {
-            Some(sent) => Some(sent),
-            None => {
-                let until = add(self.clock.now(), self.patience);
-                within(&*self.clock, until, publish).await
-            }
+        let sent = if let Some(sent) = publish.as_mut().now_or_never() {
+            Some(sent)
+        } else {
+            let until = add(self.clock.now(), self.patience);
+            within(&*self.clock, until, publish).await
         };
         match sent {
             Some(sent) => sent.map_err(|error| {
