@@ -7,7 +7,9 @@
 mod core_suite;
 mod figure;
 mod jobs_suite;
+mod rates;
 mod storage_suite;
+mod transport_suite;
 
 use clap::{Parser, ValueEnum};
 
@@ -22,10 +24,11 @@ struct Arguments {
     #[arg(value_enum, default_value = "core")]
     suite: Suite,
     /// Measure only this part of the suite: throughput, cron, idle or punctuality of the core; sqlite,
-    /// postgres or idle of the storages; memory, sqlite, dispatch or postgres of the jobs.
+    /// postgres or idle of the storages; memory, sqlite, dispatch or postgres of the jobs; memory,
+    /// immediate, or the name of a broker of the transports.
     #[arg(long)]
     only: Option<String>,
-    /// How many messages rates are measured with; a million in memory, 100,000 in storages.
+    /// How many messages rates are measured with; a million in memory, 100,000 in storages and brokers.
     #[arg(long)]
     messages: Option<usize>,
     /// Print JSON lines instead of a table.
@@ -41,6 +44,8 @@ enum Suite {
     Jobs,
     /// The durable storages, beside raw loops over the same rows.
     Storage,
+    /// The transports: memory, the cost of delays to what is not delayed, brokers beside their bare clients.
+    Transport,
 }
 
 fn main() -> anyhow::Result<()> {
@@ -50,6 +55,7 @@ fn main() -> anyhow::Result<()> {
         Suite::Core => core_suite::run(only, arguments.messages.unwrap_or(1_000_000) as u64)?,
         Suite::Jobs => jobs_suite::run(only)?,
         Suite::Storage => storage_suite::run(only, arguments.messages.unwrap_or(100_000))?,
+        Suite::Transport => transport_suite::run(only, arguments.messages)?,
     };
     figure::print(&figures, arguments.json)
 }

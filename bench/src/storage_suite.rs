@@ -9,19 +9,11 @@ mod sqlite_raw;
 
 use anyhow::Result;
 
-use crate::figure::{Figure, percentile};
+use crate::figure::Figure;
+use crate::rates::{BODY, REPETITIONS, Rates, float, ratio};
 
-/// How often each thing is measured; raw and ours take turns.
-const REPETITIONS: usize = 3;
 /// Rows in one raw statement, and slots of our queue: as many as one claim may bring.
 const BATCH: usize = 1_000;
-/// What a message carries: a hundred bytes of JSON.
-const BODY: [u8; 100] = {
-    let mut text = [b'x'; 100];
-    text[0] = b'"';
-    text[99] = b'"';
-    text
-};
 
 /// Measures every storage that is there.
 pub(crate) fn run(only: Option<&str>, messages: usize) -> Result<Vec<Figure>> {
@@ -47,47 +39,4 @@ pub(crate) fn run(only: Option<&str>, messages: usize) -> Result<Vec<Figure>> {
         "nothing was measured; the parts are sqlite, postgres and idle"
     );
     Ok(figures)
-}
-
-/// Rates of one thing, as they were measured.
-#[derive(Default)]
-struct Rates(Vec<f64>);
-
-impl Rates {
-    fn push(&mut self, rate: f64) {
-        self.0.push(rate);
-        self.0.sort_by(f64::total_cmp);
-    }
-
-    fn median(&self) -> f64 {
-        percentile(&self.0, 50)
-    }
-
-    fn figure(&self, name: &str, how: &str) -> Figure {
-        let how = format!(
-            "{how}; median of {} runs from {:.0} to {:.0}",
-            self.0.len(),
-            percentile(&self.0, 0),
-            percentile(&self.0, 100)
-        );
-        let (name, unit, asked) = (name.to_owned(), "messages/s", "");
-        Figure { name, value: self.median(), unit, asked, how }
-    }
-}
-
-/// How one rate compares with another, in percent.
-fn ratio(name: &str, ours: &Rates, raw: &Rates, asked: &'static str) -> Figure {
-    Figure {
-        name: name.to_owned(),
-        value: 100.0 * ours.median() / raw.median(),
-        unit: "%",
-        asked,
-        how: format!("{:.0} of {:.0} messages/s, medians", ours.median(), raw.median()),
-    }
-}
-
-/// Exact: far below the 52 bits of a mantissa.
-#[allow(clippy::cast_precision_loss)]
-fn float(count: usize) -> f64 {
-    count as f64
 }

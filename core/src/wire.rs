@@ -152,6 +152,7 @@ pub fn receive<'a>(
     arrived: Arrived<'_>,
     headers: impl IntoIterator<Item = (&'a str, &'a str)>,
 ) -> Received {
+    let place = arrived.place;
     let structured = arrived.content_type.as_deref().and_then(cloud_events::structure);
     let mut reading = Reading { received: bare(arrived), due_at: None };
     let mut prefix = None;
@@ -164,15 +165,23 @@ pub fn receive<'a>(
     } else if let Some(prefix) = prefix {
         cloud_events::read_binary(&mut reading, prefix);
     }
-    reading.done()
+    let mut received = reading.done();
+    if received.message.id == NO_ID {
+        received.message.id = id_of(place);
+    }
+    received
 }
+
+/// Stands for the identity until all headers are read; nearly every message brings one, and then the one
+/// of its place need not be worked out.
+const NO_ID: MessageId = MessageId::from_uuid(Uuid::nil());
 
 /// A delivery as it is without any header.
 fn bare(arrived: Arrived<'_>) -> Received {
     let content_type = arrived.content_type.unwrap_or_else(|| CONTENT_TYPE_UNKNOWN.to_owned());
     Received {
         message: Message {
-            id: id_of(arrived.place),
+            id: NO_ID,
             topic: arrived.topic.clone(),
             queue: Queue::default(),
             priority: Priority::default(),

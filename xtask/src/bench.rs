@@ -1,7 +1,7 @@
 //! `cargo xtask bench`: hands its arguments to the `punctual-bench` crate, built for release.
 //!
-//! Measurements of storages get a private server that waits for the disk as in production, unless the
-//! environment names another one.
+//! Measurements of storages and transports get private servers that wait for the disk as in production,
+//! unless the environment names others.
 
 use anyhow::{Context, Result, bail};
 use xtask::servers::Durability;
@@ -11,7 +11,7 @@ use crate::local_servers::{self, Servers};
 use crate::workspace::Workspace;
 
 /// The suites that need servers.
-const WITH_SERVERS: [&str; 2] = ["storage", "jobs"];
+const WITH_SERVERS: [&str; 3] = ["storage", "jobs", "transport"];
 
 #[derive(clap::Args)]
 pub(crate) struct Options {

@@ -21,7 +21,7 @@ macro_rules! id {
 
         impl $type {
             /// Wraps an id that came from a source or a storage.
-            pub fn from_uuid(uuid: Uuid) -> Self {
+            pub const fn from_uuid(uuid: Uuid) -> Self {
                 Self(uuid)
             }
 

@@ -2,6 +2,7 @@
 //! to call JetStream's API. Nothing here waits longer than `patience`.
 
 use std::future::Future;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,6 +10,7 @@ use async_nats::jetstream::response::Response;
 use async_nats::jetstream::{Context, ErrorCode};
 use async_nats::{Client, Subject};
 use bytes::Bytes;
+use futures_util::FutureExt as _;
 use punctual::clock::{add, within};
 use punctual::{Clock, Error, Result};
 use tokio::sync::watch;
@@ -45,8 +47,15 @@ impl Link {
     /// Sends without waiting for an answer. While the connection is down the client keeps what it can and
     /// sends it later.
     pub(crate) async fn post(&self, subject: Subject, payload: Bytes) -> Result<()> {
-        let until = add(self.clock.now(), self.patience);
-        match within(&*self.clock, until, self.client.publish(subject, payload)).await {
+        let mut publish = pin!(self.client.publish(subject, payload));
+        // The client nearly always has room; then no timer is needed.
+        let sent = if let Some(sent) = publish.as_mut().now_or_never() {
+            Some(sent)
+        } else {
+            let until = add(self.clock.now(), self.patience);
+            within(&*self.clock, until, publish).await
+        };
+        match sent {
             Some(sent) => sent.map_err(|error| {
                 Error::unavailable(format!("NATS at {} did not take it: {error}", self.place))
             }),

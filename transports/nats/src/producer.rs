@@ -13,7 +13,6 @@ use punctual::wire::Wire;
 use punctual::{Error, ErrorKind, Result};
 
 use crate::fault;
-use crate::link::Link;
 use crate::names::dead_topic;
 use crate::options::body_max;
 use crate::topology::Topology;
@@ -21,6 +20,9 @@ use crate::wire;
 
 /// How many messages of a batch are under way at once.
 const UNCONFIRMED_MAX: usize = 1_000;
+
+/// A message that was sent, and its confirmation.
+type Unconfirmed = (Subject, PublishAckFuture);
 
 /// Sends to any topic.
 pub(crate) struct Producer {
@@ -50,14 +52,15 @@ impl Producer {
         for outgoing in batch {
             self.check(outgoing)?;
         }
-        let mut ready = Vec::with_capacity(batch.len());
+        let mut subjects = Vec::with_capacity(batch.len());
         for outgoing in batch {
-            let subject = self.topology.subject(outgoing.message.topic.as_str()).await?;
-            let wire = Wire::of(outgoing)?;
-            let identity = self.identity(outgoing);
-            ready.push(self.ready(subject, wire, identity)?);
+            subjects.push(self.topology.subject(outgoing.message.topic.as_str()).await?);
         }
-        self.send(ready).await
+        for (part, subjects) in batch.chunks(UNCONFIRMED_MAX).zip(subjects.chunks(UNCONFIRMED_MAX))
+        {
+            self.bounded(self.send(part, subjects)).await?;
+        }
+        Ok(())
     }
 
     /// Sends a dead letter to its place. One that the same delivery has sent before is not kept twice: the
@@ -71,7 +74,8 @@ impl Producer {
         let topic = dead_topic(message.topic.as_str(), rejection.is_invalid());
         let subject = self.topology.subject(&topic).await?;
         let wire = Wire::dead(message, rejection)?;
-        self.send(vec![self.ready(subject, wire, Some(from.to_owned()))?]).await
+        let ready = self.ready(subject, wire, Some(from.to_owned()))?;
+        self.bounded(async { self.confirmed(vec![self.hand_over(ready).await?]).await }).await
     }
 
     fn check(&self, outgoing: &Outgoing) -> Result<()> {
@@ -121,14 +125,37 @@ impl Producer {
         Ok(Ready { subject, publish })
     }
 
-    async fn send(&self, ready: Vec<Ready>) -> Result<()> {
-        let link = &self.topology.link;
-        let mut ready = ready.into_iter().peekable();
-        let mut sent = Ok(());
-        while sent.is_ok() && ready.peek().is_some() {
-            let part = ready.by_ref().take(UNCONFIRMED_MAX).collect();
-            sent = link.while_connected(send_all(link, part)).await.and_then(|sent| sent);
+    /// Sends each as soon as it is encoded, so that the connection has work while the next is made ready.
+    async fn send(&self, part: &[Outgoing], subjects: &[Subject]) -> Result<()> {
+        let mut unconfirmed = Vec::with_capacity(part.len());
+        for (outgoing, subject) in part.iter().zip(subjects) {
+            let (wire, identity) = (Wire::of(outgoing)?, self.identity(outgoing));
+            unconfirmed.push(self.hand_over(self.ready(subject.clone(), wire, identity)?).await?);
         }
+        self.confirmed(unconfirmed).await
+    }
+
+    async fn hand_over(&self, ready: Ready) -> Result<Unconfirmed> {
+        let Ready { subject, publish } = ready;
+        let link = &self.topology.link;
+        match link.jetstream.send_publish(subject.clone(), publish).await {
+            Ok(confirmation) => Ok((subject, confirmation)),
+            Err(error) => Err(fault::from_publish(error, &subject, &link.place)),
+        }
+    }
+
+    async fn confirmed(&self, unconfirmed: Vec<Unconfirmed>) -> Result<()> {
+        let place = &self.topology.link.place;
+        for (subject, confirmation) in unconfirmed {
+            let confirmed = confirmation.into_future().await;
+            confirmed.map_err(|error| fault::from_publish(error, &subject, place))?;
+        }
+        Ok(())
+    }
+
+    /// Sends for as long as the connection is up and patience lasts.
+    async fn bounded(&self, sending: impl Future<Output = Result<()>>) -> Result<()> {
+        let sent = self.topology.link.while_connected(sending).await.and_then(|sent| sent);
         if let Err(error) = &sent
             && error.kind() != ErrorKind::Invalid
         {
@@ -137,21 +164,4 @@ impl Producer {
         }
         sent
     }
-}
-
-async fn send_all(link: &Link, ready: Vec<Ready>) -> Result<()> {
-    let mut unconfirmed: Vec<(Subject, PublishAckFuture)> = Vec::with_capacity(ready.len());
-    for Ready { subject, publish } in ready {
-        match link.jetstream.send_publish(subject.clone(), publish).await {
-            Ok(confirmation) => unconfirmed.push((subject, confirmation)),
-            Err(error) => return Err(fault::from_publish(error, &subject, &link.place)),
-        }
-    }
-    for (subject, confirmation) in unconfirmed {
-        confirmation
-            .into_future()
-            .await
-            .map_err(|error| fault::from_publish(error, &subject, &link.place))?;
-    }
-    Ok(())
 }

@@ -1,5 +1,8 @@
 //! Publishing: a whole batch goes out in one piece and is done when the server has confirmed every entry.
 //! What cannot be sent is refused before anything is.
+//!
+//! A piece is a transaction: a server that waits for the disk then waits once for it, and not each time it
+//! has read another part of the piece from the connection.
 
 use punctual::jiff::Timestamp;
 use punctual::model::Topic;
@@ -63,6 +66,9 @@ impl Producer {
 
     fn calls(&self, piece: &[Outgoing]) -> Result<Pipeline> {
         let mut calls = Pipeline::with_capacity(piece.len());
+        if piece.len() > 1 {
+            calls.atomic();
+        }
         // Most batches have one topic, whose stream's name is made once.
         let mut last: Option<(&Topic, String)> = None;
         for outgoing in piece {

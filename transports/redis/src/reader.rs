@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
-use punctual::clock::{Clock, add};
+use punctual::clock::{Clock, add, within};
 use punctual::jiff::Timestamp;
 use punctual::model::Topic;
 use punctual::{Error, Result};
@@ -30,6 +30,9 @@ const READ_MAX: usize = 1_024;
 
 /// How often a read lets more room come back.
 const YIELDS_MAX: usize = 8;
+
+/// How long a read waits for more room when there is some.
+const ROOM_WAIT: Duration = Duration::from_millis(1);
 
 /// A delivery that nobody has seen yet.
 pub(crate) struct Taken {
@@ -86,7 +89,7 @@ impl Reader {
             let room = tokio::select! {
                 biased;
                 _ = stop.changed() => return,
-                room = room(&self.room, self.prefetch / 2) => room,
+                room = room(&self.room, self.prefetch / 2, &*self.clock) => room,
             };
             let Some(room) = room else { return };
             let Err(error) = self.turn(room).await else { continue };
@@ -291,14 +294,23 @@ impl Reader {
 }
 
 /// Waits for room and takes all there is. Room comes back delivery by delivery; letting those that are
-/// ready go first makes one read of many instead of many reads of a few.
-async fn room(room: &Arc<Semaphore>, wanted: usize) -> Option<OwnedSemaphorePermit> {
+/// ready go first, and giving the others a moment, makes one read of many instead of many reads of a few.
+async fn room(
+    room: &Arc<Semaphore>,
+    wanted: usize,
+    clock: &dyn Clock,
+) -> Option<OwnedSemaphorePermit> {
     let mut first = room.clone().acquire_owned().await.ok()?;
     for _ in 0..YIELDS_MAX {
         if room.available_permits() >= wanted {
             break;
         }
         tokio::task::yield_now().await;
+    }
+    if room.available_permits() < wanted {
+        let until = add(clock.now(), ROOM_WAIT);
+        let enough = room.acquire_many(u32::try_from(wanted).unwrap_or(u32::MAX));
+        let _ = within(clock, until, enough).await;
     }
     let more = room.available_permits().min(READ_MAX - 1);
     if let Ok(more) = room.clone().try_acquire_many_owned(u32::try_from(more).unwrap_or(0)) {

@@ -1,0 +1,102 @@
+//! Our side: any transport, used as the engine uses it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Result;
+use futures_util::future::try_join_all;
+use jiff::Timestamp;
+use punctual::Message;
+use punctual::model::{
+    Body, Headers, IdSource as _, Ids, MessageId, Priority, Queue, Source, Topic, Trail,
+};
+use punctual::transport::{Consumer, Delivery, Outgoing, Receipt, Subscription, Transport};
+
+use super::BATCH;
+use super::carrier::Carrier;
+use crate::rates::BODY;
+
+/// A transport with one subscription.
+pub(super) struct Ours<T> {
+    transport: T,
+    consumer: Box<dyn Consumer>,
+    maker: Maker,
+}
+
+impl<T: Transport> Ours<T> {
+    /// Subscribes to a topic. The next batch may be on its way while one is in hand.
+    pub(super) async fn open(transport: T) -> Result<Self> {
+        let maker = Maker::new("tick")?;
+        let (topic, group) = (maker.topic.clone(), "bench".to_owned());
+        let subscription = Subscription { topic, group, prefetch: 2 * BATCH };
+        let consumer = transport.subscribe(subscription).await?;
+        Ok(Self { transport, consumer, maker })
+    }
+}
+
+impl<T: Transport> Carrier for Ours<T> {
+    const HOW: &'static str = "the message is made, encoded with identity, times and type, confirmed, \
+                               decoded, held while unsettled, and acknowledged";
+
+    async fn publish(&mut self, count: usize) -> Result<()> {
+        let now = Timestamp::now();
+        let batch = (0..count).map(|_| self.maker.outgoing(now)).collect();
+        Ok(self.transport.publish(batch, now).await?)
+    }
+
+    async fn consume(&mut self, limit: usize) -> Result<usize> {
+        let deliveries = self.consumer.receive(limit).await?;
+        let count = deliveries.len();
+        try_join_all(deliveries.into_iter().map(acknowledge)).await?;
+        Ok(count)
+    }
+
+    async fn close(mut self) -> Result<()> {
+        let until = punctual::clock::add(Timestamp::now(), Duration::from_secs(5));
+        Ok(self.consumer.close(until).await?)
+    }
+}
+
+async fn acknowledge(delivery: Delivery) -> Result<()> {
+    anyhow::ensure!(delivery.message.body.bytes[..] == BODY, "another body came back");
+    match delivery.receipt {
+        Receipt::Broker(receipt) => Ok(receipt.ack().await?),
+        Receipt::Lease(_) => anyhow::bail!("a broker gave a lease"),
+    }
+}
+
+/// Makes messages as a publisher does.
+pub(super) struct Maker {
+    ids: Ids,
+    topic: Topic,
+    body: Body,
+}
+
+impl Maker {
+    pub(super) fn new(topic: &str) -> Result<Self> {
+        let body = Body::raw(&BODY[..], "application/json");
+        Ok(Self { ids: Ids::random(), topic: Topic::new(topic)?, body })
+    }
+
+    pub(super) fn outgoing(&self, now: Timestamp) -> Outgoing {
+        let message = Message {
+            id: MessageId::from_uuid(self.ids.next(now)),
+            topic: self.topic.clone(),
+            queue: Queue::default(),
+            priority: Priority::default(),
+            due_at: now,
+            created_at: now,
+            source: Source::Published,
+            key: None,
+            dedupe: None,
+            exclusive: false,
+            body: self.body.clone(),
+            headers: Headers::new(),
+            trail: Trail::default(),
+            occurrence: None,
+            terms: None,
+            ties: None,
+        };
+        Outgoing { message: Arc::new(message), delay: Duration::ZERO, attempt: 0, group: None }
+    }
+}

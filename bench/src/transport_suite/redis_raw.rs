@@ -1,0 +1,75 @@
+//! Redis with its bare client: entries with a body, a group, one consumer.
+
+use anyhow::Result;
+use redis::aio::MultiplexedConnection;
+use redis::{Pipeline, cmd};
+
+use super::carrier::{Carrier, Names};
+use crate::rates::BODY;
+
+/// How long a read waits, in milliseconds.
+const WAIT: usize = 2_000;
+const GROUP: &str = "bench";
+
+/// What a read answers: streams, their entries, names and values of their fields in turn.
+type Read = Option<Vec<(String, Vec<(String, Vec<Vec<u8>>)>)>>;
+
+/// A stream and two connections, because a read that waits blocks everything behind it.
+pub(super) struct Bare {
+    stream: String,
+    connection: MultiplexedConnection,
+    reading: MultiplexedConnection,
+}
+
+impl Bare {
+    pub(super) async fn open(url: &str, names: &Names) -> Result<Self> {
+        let client = redis::Client::open(url)?;
+        let (stream, mut connection) =
+            (names.bare(), client.get_multiplexed_async_connection().await?);
+        let mut create = cmd("XGROUP");
+        create.arg("CREATE").arg(&stream).arg(GROUP).arg("$").arg("MKSTREAM");
+        create.query_async::<()>(&mut connection).await?;
+        let patient = redis::AsyncConnectionConfig::new().set_response_timeout(None);
+        let reading = client.get_multiplexed_async_connection_with_config(&patient).await?;
+        Ok(Self { stream, connection, reading })
+    }
+}
+
+impl Carrier for Bare {
+    const HOW: &'static str =
+        "one pipeline of XADD with the body alone, XREADGROUP, one XACK for a batch";
+
+    async fn publish(&mut self, count: usize) -> Result<()> {
+        let mut calls = Pipeline::with_capacity(count);
+        for _ in 0..count {
+            calls.cmd("XADD").arg(&self.stream).arg("*").arg("body").arg(&BODY[..]).ignore();
+        }
+        Ok(calls.query_async(&mut self.connection).await?)
+    }
+
+    async fn consume(&mut self, limit: usize) -> Result<usize> {
+        let mut read = cmd("XREADGROUP");
+        read.arg("GROUP").arg(GROUP).arg("one").arg("COUNT").arg(limit).arg("BLOCK").arg(WAIT);
+        read.arg("STREAMS").arg(&self.stream).arg(">");
+        let read: Read = read.query_async(&mut self.reading).await?;
+        let entries = read.into_iter().flatten().flat_map(|(_, entries)| entries);
+        let mut acknowledge = cmd("XACK");
+        acknowledge.arg(&self.stream).arg(GROUP);
+        let mut count = 0;
+        for (id, fields) in entries {
+            anyhow::ensure!(
+                fields.get(1).is_some_and(|body| body[..] == BODY),
+                "another body came back"
+            );
+            acknowledge.arg(id);
+            count += 1;
+        }
+        let done: usize = acknowledge.query_async(&mut self.connection).await?;
+        anyhow::ensure!(done == count, "{done} of {count} entries were acknowledged");
+        Ok(count)
+    }
+
+    async fn close(mut self) -> Result<()> {
+        Ok(cmd("DEL").arg(&self.stream).query_async(&mut self.connection).await?)
+    }
+}
