@@ -7,10 +7,12 @@ mod immediate;
 mod memory;
 mod nats_raw;
 mod ours;
+mod rabbitmq_raw;
 mod redis_raw;
 
 use anyhow::{Context as _, Result};
 use punctual_nats::NatsTransport;
+use punctual_rabbitmq::RabbitmqTransport;
 use punctual_redis::RedisTransport;
 use tokio::runtime::Runtime;
 
@@ -22,7 +24,11 @@ use crate::figure::Figure;
 const BATCH: usize = 500;
 
 /// The parts that need a server, and the variable that says where it is.
-const BROKERS: [(&str, &str); 2] = [("redis", "PUNCTUAL_REDIS_URL"), ("nats", "PUNCTUAL_NATS_URL")];
+const BROKERS: [(&str, &str); 3] = [
+    ("redis", "PUNCTUAL_REDIS_URL"),
+    ("nats", "PUNCTUAL_NATS_URL"),
+    ("rabbitmq", "PUNCTUAL_RABBITMQ_URL"),
+];
 
 /// Measures every transport that is there.
 pub(crate) fn run(only: Option<&str>, messages: Option<usize>) -> Result<Vec<Figure>> {
@@ -82,6 +88,11 @@ impl Broker {
                 let transport = NatsTransport::builder(&url).prefix(&names.prefix);
                 let ours = Ours::open(transport.connect().await?).await?;
                 compare(name, nats_raw::Bare::open(&url, &names).await?, ours, messages).await
+            }
+            "rabbitmq" => {
+                let transport = RabbitmqTransport::builder(&url).prefix(&names.prefix);
+                let ours = Ours::open(transport.connect().await?).await?;
+                compare(name, rabbitmq_raw::Bare::open(&url, &names).await?, ours, messages).await
             }
             other => anyhow::bail!("there is no bare client for {other}"),
         }

@@ -11,7 +11,7 @@ use super::gate::{Gate, KeyHeld};
 use super::{Control, Subscribed, subscribe};
 use crate::clock::{Clock, add, within};
 use crate::engine::settle::{Settler, Started};
-use crate::engine::{Process, Slots, backoff, worker};
+use crate::engine::{Process, backoff, worker};
 use crate::error::Error;
 use crate::event::Event;
 use crate::model::Terms;
@@ -22,9 +22,6 @@ use crate::transport::{Consumer, Delivery, Receipt};
 /// After so many failures in a row a consumer is given up and the transport is subscribed to anew.
 const FAILURES_MAX: u32 = 3;
 
-/// How often a receive lets others go first.
-const YIELDS_MAX: usize = 4;
-
 /// Receives one subscription of a transport.
 pub(crate) struct SubscriptionWorker {
     runner: Runner,
@@ -34,7 +31,6 @@ pub(crate) struct SubscriptionWorker {
     capped: Capped,
     /// How often receiving has failed in a row; one of a worker that has not begun counts as well.
     failures: u32,
-    received_last: usize,
     changed: Wakeup,
     freed: Wakeup,
 }
@@ -53,17 +49,9 @@ impl SubscriptionWorker {
         let (changed, freed) = (control.wakeup(), control.slots.wakeup());
         let settler = settler.of(subscribed.origin());
         let runner = Runner { process, settler, subscribed, control };
-        let mut worker = Self {
-            runner,
-            consumer: None,
-            name,
-            gate,
-            capped: Capped::default(),
-            failures: 0,
-            received_last: 0,
-            changed,
-            freed,
-        };
+        let (capped, failures) = (Capped::default(), 0);
+        let mut worker =
+            Self { runner, consumer: None, name, gate, capped, failures, changed, freed };
         match consumer {
             Ok(consumer) => worker.connected(consumer),
             Err(error) => worker.failed(&error),
@@ -82,7 +70,6 @@ impl SubscriptionWorker {
             if self.gate.len() > 0 {
                 self.runner.slots().hunger();
             }
-            let_others_go_first(self.runner.slots(), self.received_last).await;
             let now = self.process().now();
             let admits = self.runner.control.admits(&self.process().events, now);
             let admitted = match admits {
@@ -159,7 +146,6 @@ impl SubscriptionWorker {
                 if self.failures > 0 {
                     self.recovered();
                 }
-                self.received_last = deliveries.len();
                 for delivery in deliveries {
                     self.take(delivery);
                 }
@@ -314,17 +300,6 @@ impl SubscriptionWorker {
                 again_at: until,
             });
         }
-    }
-}
-
-/// Under load slots become free one by one; letting the attempts that are ready run first makes one
-/// receive of many instead of many receives of one.
-async fn let_others_go_first(slots: &Slots, received_last: usize) {
-    for _ in 0..YIELDS_MAX {
-        if slots.free() * 2 >= received_last {
-            break;
-        }
-        tokio::task::yield_now().await;
     }
 }
 
