@@ -100,7 +100,7 @@ impl Matrix {
         self.capabilities(&mut text);
         text.push_str(
             "\n## Behaviours\n\n\
-             *Passed*: shown against the real thing. *Refused*: the transport declares that it does not do \
+             *Passed*: shown against a real server; but for Kafka against the mock cluster of its client, for SQS against moto, and for Service Bus against a double of our own. *Refused*: the transport declares that it does not do \
              this, and refuses it or leaves it to the engine as it should. *Skipped*: it cannot be tried \
              here; the reason stands below. *Not tried here*: nobody has run it; it says nothing about the \
              transport.\n\n",
