@@ -1,8 +1,8 @@
 //! Who may know whom: read from the manifests and from the code.
 //!
 //! A storage or a transport knows the core and nothing else of ours, but for the rows the SQL storages
-//! share; an integration knows the core alone; the core knows none of them; only `connect/`, which opens them by address, and
-//! `server/src/backends.rs` name concrete ones. Back-ends are recognised by their folder, so a new one is
+//! share; an integration knows the core alone; the core knows none of them; only `connect/`, which opens
+//! them by address, and `server/src/backends.rs` name concrete ones. Back-ends are recognised by their folder, so a new one is
 //! under the rule from its first commit.
 
 use super::source::has_word;
