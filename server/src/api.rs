@@ -1,0 +1,24 @@
+//! The REST API, one file per subject, and its description generated from the same code.
+
+mod jobs;
+
+use axum::Router;
+use axum::routing::get;
+use axum::Json;
+use utoipa::OpenApi;
+use utoipa_axum::router::OpenApiRouter;
+
+use crate::app::App;
+
+/// What the description says of the whole.
+#[derive(OpenApi)]
+#[openapi(info(title = "Punctual", description = "Messages now, messages later, and work on a schedule."))]
+struct Description;
+
+/// Every endpoint under `/api`.
+pub(crate) fn routes() -> Router<App> {
+    let v1 = OpenApiRouter::new().merge(jobs::routes());
+    let (router, description) =
+        OpenApiRouter::with_openapi(Description::openapi()).nest("/api/v1", v1).split_for_parts();
+    router.route("/api/openapi.json", get(|| async move { Json(description) }))
+}

@@ -1,0 +1,141 @@
+//! The audit trail: who changed what, when, why, and how it was before. Written with every change and
+//! never edited; it goes when it is older than the configuration keeps it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use punctual::clock::add;
+use punctual::documents::{Document, Documents, Draft, KeyRange};
+use punctual::{Clock, Result};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use utoipa::ToSchema;
+use uuid::Uuid;
+
+use crate::caller::Caller;
+
+/// The kind of its documents.
+const KIND: &str = "audit";
+/// How long an entry is kept when nobody says.
+const KEPT_DEFAULT: Duration = Duration::from_secs(400 * 24 * 60 * 60);
+
+/// One change that somebody made.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+pub struct Entry {
+    /// Its own id; later ones are greater.
+    pub id: String,
+    /// When.
+    pub at: Timestamp,
+    /// Who.
+    pub who: String,
+    /// What was done, such as `job.pause`.
+    pub what: String,
+    /// To what, such as the name of the job.
+    pub target: String,
+    /// Why, when they said so.
+    pub reason: Option<String>,
+    /// How it was before, when that is known.
+    pub before: Option<Value>,
+    /// How it is now.
+    pub after: Option<Value>,
+    /// The address the call came from, when it came over a socket.
+    pub from: Option<String>,
+}
+
+/// What was changed.
+#[derive(Clone, Debug, Default)]
+pub struct Change {
+    /// What was done, such as `job.pause`.
+    pub what: &'static str,
+    /// To what.
+    pub target: String,
+    /// Why.
+    pub reason: Option<String>,
+    /// How it was before.
+    pub before: Option<Value>,
+    /// How it is now.
+    pub after: Option<Value>,
+}
+
+impl Change {
+    /// A change of something.
+    pub fn new(what: &'static str, target: impl ToString) -> Self {
+        Self { what, target: target.to_string(), ..Self::default() }
+    }
+
+    /// Why it was made.
+    #[must_use]
+    pub fn because(mut self, reason: impl Into<String>) -> Self {
+        self.reason = Some(reason.into());
+        self
+    }
+
+    /// How it was before.
+    #[must_use]
+    pub fn from(mut self, before: &impl Serialize) -> Self {
+        self.before = serde_json::to_value(before).ok();
+        self
+    }
+
+    /// How it is now.
+    #[must_use]
+    pub fn to(mut self, after: &impl Serialize) -> Self {
+        self.after = serde_json::to_value(after).ok();
+        self
+    }
+}
+
+/// Writes and reads the trail.
+#[derive(Clone)]
+pub struct Audit {
+    documents: Arc<dyn Documents>,
+    clock: Arc<dyn Clock>,
+}
+
+impl Audit {
+    /// A trail kept in these documents.
+    pub fn new(documents: Arc<dyn Documents>, clock: Arc<dyn Clock>) -> Self {
+        Self { documents, clock }
+    }
+
+    /// Writes a change down.
+    pub async fn note(&self, caller: &Caller, change: Change) -> Result<()> {
+        let now = self.clock.now();
+        let id = Uuid::now_v7().to_string();
+        let entry = Entry {
+            id: id.clone(),
+            at: now,
+            who: caller.name.clone(),
+            what: change.what.to_owned(),
+            target: change.target,
+            reason: change.reason,
+            before: change.before,
+            after: change.after,
+            from: caller.from.map(|address| address.to_string()),
+        };
+        let body = serde_json::to_value(&entry).map_err(|error| {
+            punctual::Error::internal("an audit entry cannot be written").caused_by(error)
+        })?;
+        let expires_at = Some(add(now, KEPT_DEFAULT));
+        let draft = Draft { kind: KIND.to_owned(), key: id, body, expires_at };
+        self.documents.put_all(vec![draft], now).await
+    }
+
+    /// At most so many entries, newest first, that come after an id.
+    pub async fn list(&self, after: Option<String>, limit: usize) -> Result<Vec<Entry>> {
+        let range = KeyRange { after, descending: true, limit, ..KeyRange::default() };
+        let documents = self.documents.list(KIND, range, self.clock.now()).await?;
+        documents.into_iter().map(read).collect()
+    }
+}
+
+fn read(document: Document) -> Result<Entry> {
+    serde_json::from_value(document.body).map_err(|error| {
+        punctual::Error::new(
+            punctual::ErrorKind::Corrupt,
+            format!("the audit entry {:?} cannot be read", document.key),
+        )
+        .caused_by(error)
+    })
+}

@@ -1,0 +1,73 @@
+//! A server without a socket: requests go straight into the router.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::Body;
+use axum::http::header::CONTENT_TYPE;
+use axum::http::{HeaderMap, Request, StatusCode};
+use http_body_util::BodyExt;
+use punctual::{Builder, ManualClock, MemoryStorage, Punctual};
+use punctual_server::{App, Parts, router};
+use serde_json::Value;
+use tower::ServiceExt;
+
+/// A server and its time.
+pub(crate) struct Site {
+    pub(crate) app: App,
+    pub(crate) clock: Arc<ManualClock>,
+    router: Router,
+}
+
+/// What was answered.
+#[derive(Debug)]
+pub(crate) struct Answered {
+    pub(crate) status: StatusCode,
+    pub(crate) headers: HeaderMap,
+    pub(crate) json: Value,
+    pub(crate) text: String,
+}
+
+impl Site {
+    /// A server with what the builder is given, not started.
+    pub(crate) fn with(change: impl FnOnce(Builder) -> Builder) -> Self {
+        let clock = Arc::new(ManualClock::at("2026-03-01T12:00:00Z".parse().unwrap()));
+        let storage = Arc::new(MemoryStorage::new(clock.clone()));
+        let builder = Punctual::builder().storage(storage.clone()).clock(clock.clone());
+        let punctual = Arc::new(change(builder).build().unwrap());
+        let parts = Parts {
+            punctual,
+            storage: storage.clone(),
+            inspect: storage.clone(),
+            documents: storage,
+            clock: clock.clone(),
+        };
+        let app = App::new(parts);
+        let router = router(app.clone());
+        Self { app, clock, router }
+    }
+
+    pub(crate) async fn send(&self, request: Request<Body>) -> Answered {
+        let response = self.router.clone().oneshot(request).await.unwrap();
+        let (status, headers) = (response.status(), response.headers().clone());
+        let bytes = response.into_body().collect().await.unwrap().to_bytes();
+        let text = String::from_utf8_lossy(&bytes).into_owned();
+        let json = serde_json::from_slice(&bytes).unwrap_or(Value::Null);
+        Answered { status, headers, json, text }
+    }
+
+    pub(crate) async fn get(&self, path: &str) -> Answered {
+        self.send(Request::get(path).body(Body::empty()).unwrap()).await
+    }
+
+    pub(crate) async fn call(&self, method: &str, path: &str, body: &Value) -> Answered {
+        let request = Request::builder().method(method).uri(path);
+        let request = request.header(CONTENT_TYPE, "application/json");
+        self.send(request.body(Body::from(body.to_string())).unwrap()).await
+    }
+
+    pub(crate) async fn post(&self, path: &str, body: &Value) -> Answered {
+        self.call("POST", path, body).await
+    }
+}
