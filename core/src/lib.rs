@@ -60,7 +60,8 @@
 //! - Applications: [`Punctual`], [`Publisher`], [`Jobs`], [`Admin`], and [`Options`] for what can be
 //!   set.
 //! - Tests of applications: [`testing`], where a week passes in a millisecond.
-//! - Back-ends: [`storage`], [`inspect`] and [`transport`] are the contracts, in short sentences.
+//! - Back-ends: [`storage`], [`inspect`], [`documents`] and [`transport`] are the contracts, in short
+//!   sentences.
 //! - Schedules alone: [`schedule`], which knows nothing of the rest.
 //!
 //! # What it promises
@@ -108,6 +109,7 @@ mod compression;
 pub mod config;
 #[doc(hidden)]
 pub mod declared;
+pub mod documents;
 pub mod engine;
 mod error;
 pub mod event;
@@ -136,6 +138,7 @@ pub use crate::clock::{Clock, StorageClock, SystemClock};
 pub use crate::codec::Codec;
 pub use crate::config::Configuration;
 pub use crate::declared::{Declare, DeclaredJob};
+pub use crate::documents::Documents;
 pub use crate::engine::{Exhausted, Failure, Options, Service, Turn};
 pub use crate::error::{Error, ErrorKind, Result};
 pub use crate::event::{Event, Events};

@@ -6,6 +6,7 @@
 
 mod by_end;
 mod commands;
+mod documents;
 mod groups;
 mod history;
 mod inbox;
@@ -52,6 +53,8 @@ use crate::storage::{
 
 /// How many executions, and how many finished messages, are kept unless said otherwise.
 pub const HISTORY_MAX_DEFAULT: usize = 100_000;
+/// How many documents may be kept unless said otherwise.
+pub const DOCUMENTS_MAX_DEFAULT: usize = 100_000;
 /// How many messages may wait, run or be dead unless said otherwise.
 pub const MESSAGES_MAX_DEFAULT: usize = 10_000_000;
 
@@ -90,6 +93,13 @@ impl MemoryStorage {
     #[must_use]
     pub fn messages_max(self, count: usize) -> Self {
         self.act(|memory| memory.set_messages_max(count));
+        self
+    }
+
+    /// Refuses new documents, as unavailable, once this many are kept.
+    #[must_use]
+    pub fn documents_max(self, count: usize) -> Self {
+        self.act(|memory| memory.shelf.set_count_max(count));
         self
     }
 

@@ -9,7 +9,9 @@ mod stored_transport;
 
 pub use deduplicate::Deduplicate;
 pub use manual_clock::ManualClock;
-pub use memory_storage::{HISTORY_MAX_DEFAULT, MESSAGES_MAX_DEFAULT, MemoryStorage};
+pub use memory_storage::{
+    DOCUMENTS_MAX_DEFAULT, HISTORY_MAX_DEFAULT, MESSAGES_MAX_DEFAULT, MemoryStorage,
+};
 pub use stored_transport::{
     GROUP_DEFAULT, LEASE_LENGTH_DEFAULT, StoredTransport, memory_transport,
 };

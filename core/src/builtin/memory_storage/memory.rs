@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 
+use super::documents::Shelf;
 use super::groups::Groups;
 use super::history::History;
 use super::inbox::Notes;
@@ -29,6 +30,7 @@ pub(super) struct Memory {
     pub(super) notes: Notes,
     pub(super) rates: Rates,
     pub(super) groups: Groups,
+    pub(super) shelf: Shelf,
     pub(super) last_token: u64,
     removed: Removed,
     history_max: usize,
@@ -55,6 +57,7 @@ impl Memory {
             notes: Notes::default(),
             rates: Rates::default(),
             groups: Groups::default(),
+            shelf: Shelf::default(),
             last_token: 0,
             removed: Removed::default(),
             history_max,

@@ -1,0 +1,185 @@
+//! Documents: by kind and key, and by when they expire. Bounded; what is beyond is refused.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use jiff::Timestamp;
+
+use super::{DOCUMENTS_MAX_DEFAULT, MemoryStorage};
+use crate::documents::{DOCUMENTS_MAX, Document, Documents, Draft, KeyRange, Put, Removed, Seen};
+use crate::error::{Error, Result};
+
+/// The documents, and the order they expire in.
+pub(super) struct Shelf {
+    kinds: BTreeMap<String, BTreeMap<String, Arc<Document>>>,
+    expiring: BTreeSet<(Timestamp, String, String)>,
+    count: usize,
+    count_max: usize,
+}
+
+impl Default for Shelf {
+    fn default() -> Self {
+        Self {
+            kinds: BTreeMap::new(),
+            expiring: BTreeSet::new(),
+            count: 0,
+            count_max: DOCUMENTS_MAX_DEFAULT,
+        }
+    }
+}
+
+impl Shelf {
+    pub(super) fn set_count_max(&mut self, count: usize) {
+        self.count_max = count;
+    }
+
+    fn put(&mut self, draft: Draft, seen: Seen, now: Timestamp) -> Result<Put> {
+        let present = self.get(&draft.kind, &draft.key, now).map(|document| document.version);
+        let put = seen.put(present);
+        if let Put::Stored(version) = put {
+            self.check_room(std::slice::from_ref(&draft), now)?;
+            self.write(draft, version, now);
+        }
+        Ok(put)
+    }
+
+    fn put_all(&mut self, drafts: Vec<Draft>, now: Timestamp) -> Result<()> {
+        self.check_room(&drafts, now)?;
+        for draft in drafts {
+            let present = self.get(&draft.kind, &draft.key, now).map_or(0, |one| one.version);
+            self.write(draft, present + 1, now);
+        }
+        Ok(())
+    }
+
+    /// Refuses documents that would be too many; what has expired gives way first.
+    fn check_room(&mut self, drafts: &[Draft], now: Timestamp) -> Result<()> {
+        let is_new = |draft: &&Draft| self.kept(&draft.kind, &draft.key).is_none();
+        let more = drafts.iter().filter(is_new).count();
+        if self.count + more <= self.count_max {
+            return Ok(());
+        }
+        self.expire(DOCUMENTS_MAX, now);
+        if self.count + more <= self.count_max {
+            return Ok(());
+        }
+        Err(Error::unavailable(format!(
+            "the memory storage holds {} documents and {more} more would exceed documents_max ({}); \
+             remove some, raise the limit, or use a durable storage",
+            self.count, self.count_max
+        )))
+    }
+
+    fn write(&mut self, draft: Draft, version: u64, now: Timestamp) {
+        let Draft { kind, key, body, expires_at } = draft;
+        self.take(&kind, &key);
+        if let Some(expires_at) = expires_at {
+            self.expiring.insert((expires_at, kind.clone(), key.clone()));
+        }
+        let document = Document {
+            kind: kind.clone(),
+            key: key.clone(),
+            version,
+            body,
+            updated_at: now,
+            expires_at,
+        };
+        self.kinds.entry(kind).or_default().insert(key, Arc::new(document));
+        self.count += 1;
+    }
+
+    /// Takes a document out of everything.
+    fn take(&mut self, kind: &str, key: &str) {
+        let Some(documents) = self.kinds.get_mut(kind) else { return };
+        let Some(document) = documents.remove(key) else { return };
+        if documents.is_empty() {
+            self.kinds.remove(kind);
+        }
+        if let Some(expires_at) = document.expires_at {
+            self.expiring.remove(&(expires_at, kind.to_owned(), key.to_owned()));
+        }
+        self.count -= 1;
+    }
+
+    /// What is there, also when it has expired.
+    fn kept(&self, kind: &str, key: &str) -> Option<&Arc<Document>> {
+        self.kinds.get(kind)?.get(key)
+    }
+
+    fn get(&self, kind: &str, key: &str, now: Timestamp) -> Option<Arc<Document>> {
+        self.kept(kind, key).filter(|document| !document.has_expired(now)).cloned()
+    }
+
+    fn list(&self, kind: &str, range: &KeyRange, now: Timestamp) -> Result<Vec<Arc<Document>>> {
+        let span = range.span()?;
+        let Some(documents) = self.kinds.get(kind).filter(|_| !span.is_empty()) else {
+            return Ok(Vec::new());
+        };
+        let limit = range.bounded();
+        let found = documents.range(span).map(|(_, document)| document);
+        let is_there = |document: &&Arc<Document>| !document.has_expired(now);
+        Ok(if range.descending {
+            found.rev().filter(is_there).take(limit).cloned().collect()
+        } else {
+            found.filter(is_there).take(limit).cloned().collect()
+        })
+    }
+
+    fn remove(&mut self, kind: &str, key: &str, seen: Seen) -> Removed {
+        let removed = seen.remove(self.kept(kind, key).map(|document| document.version));
+        if removed == Removed::Removed {
+            self.take(kind, key);
+        }
+        removed
+    }
+
+    fn expire(&mut self, limit: usize, now: Timestamp) -> u64 {
+        let mut count = 0;
+        while count < limit {
+            let Some((_, kind, key)) =
+                self.expiring.first().filter(|(expires_at, ..)| *expires_at <= now).cloned()
+            else {
+                break;
+            };
+            self.take(&kind, &key);
+            count += 1;
+        }
+        count as u64
+    }
+}
+
+#[async_trait]
+impl Documents for MemoryStorage {
+    async fn put(&self, draft: Draft, seen: Seen, now: Timestamp) -> Result<Put> {
+        Document::check(&draft)?;
+        self.act(|memory| memory.shelf.put(draft, seen, now))
+    }
+
+    async fn put_all(&self, drafts: Vec<Draft>, now: Timestamp) -> Result<()> {
+        let drafts = Draft::check_all(drafts)?.into_iter().map(|(draft, _)| draft).collect();
+        self.act(|memory| memory.shelf.put_all(drafts, now))
+    }
+
+    async fn get(&self, kind: &str, key: &str, now: Timestamp) -> Result<Option<Document>> {
+        Document::check_names(kind, key)?;
+        let found = self.act(|memory| memory.shelf.get(kind, key, now));
+        Ok(found.map(Arc::unwrap_or_clone))
+    }
+
+    async fn list(&self, kind: &str, range: KeyRange, now: Timestamp) -> Result<Vec<Document>> {
+        Document::check_kind(kind)?;
+        let found = self.act(|memory| memory.shelf.list(kind, &range, now))?;
+        // Copied here, where nobody waits for the lock.
+        Ok(found.into_iter().map(Arc::unwrap_or_clone).collect())
+    }
+
+    async fn remove(&self, kind: &str, key: &str, seen: Seen) -> Result<Removed> {
+        Document::check_names(kind, key)?;
+        Ok(self.act(|memory| memory.shelf.remove(kind, key, seen)))
+    }
+
+    async fn expire(&self, limit: usize, now: Timestamp) -> Result<u64> {
+        Ok(self.act(|memory| memory.shelf.expire(limit, now)))
+    }
+}

@@ -1,0 +1,70 @@
+//! Which part of a kind is listed, and the same as a half-open span of keys, so that every storage
+//! compares in one way and none needs patterns.
+
+use std::ops::Range;
+
+use super::{DOCUMENTS_MAX, KEY_LENGTH_MAX, check_text};
+use crate::error::Result;
+
+/// Which documents of a kind: those whose key begins with a text and comes after a key.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KeyRange {
+    /// Only keys that begin with this, character by character; it has no wildcards.
+    pub prefix: Option<String>,
+    /// Only keys after this one in the order of the list, which need not be there itself.
+    pub after: Option<String>,
+    /// Whether the last key comes first.
+    pub descending: bool,
+    /// The most documents; capped at [`DOCUMENTS_MAX`].
+    pub limit: usize,
+}
+
+impl Default for KeyRange {
+    /// All, from the first key on, as many as one call answers.
+    fn default() -> Self {
+        Self { prefix: None, after: None, descending: false, limit: DOCUMENTS_MAX }
+    }
+}
+
+impl KeyRange {
+    /// All whose key begins with a text.
+    pub fn prefix(text: impl Into<String>) -> Self {
+        Self { prefix: Some(text.into()), ..Self::default() }
+    }
+
+    /// The limit within its bound.
+    pub fn bounded(&self) -> usize {
+        self.limit.clamp(1, DOCUMENTS_MAX)
+    }
+
+    /// The keys it means: from the start, which is included, to the end, which is not; empty when
+    /// there can be none. A text that no key can have is refused.
+    pub fn span(&self) -> Result<Range<String>> {
+        let prefix = self.prefix.as_deref().unwrap_or_default();
+        check_text("prefix", prefix)?;
+        let (mut start, mut end) = (prefix.to_owned(), behind(prefix));
+        if let Some(after) = &self.after {
+            check_text("after", after)?;
+            if self.descending {
+                end = end.min(after.clone());
+            } else {
+                // Keys have no control characters, so nothing lies between the key and this.
+                start = start.max(format!("{after}\u{1}"));
+            }
+        }
+        Ok(start..end)
+    }
+}
+
+/// What comes right behind all keys that begin with a text.
+fn behind(prefix: &str) -> String {
+    let mut text = prefix.to_owned();
+    while let Some(last) = text.pop() {
+        // A range of characters steps over the surrogates.
+        if let Some(next) = (last..=char::MAX).nth(1) {
+            text.push(next);
+            return text;
+        }
+    }
+    String::from(char::MAX).repeat(KEY_LENGTH_MAX + 1)
+}
