@@ -2,9 +2,9 @@
 
 mod jobs;
 
+use axum::Json;
 use axum::Router;
 use axum::routing::get;
-use axum::Json;
 use utoipa::OpenApi;
 use utoipa_axum::router::OpenApiRouter;
 
@@ -12,7 +12,10 @@ use crate::app::App;
 
 /// What the description says of the whole.
 #[derive(OpenApi)]
-#[openapi(info(title = "Punctual", description = "Messages now, messages later, and work on a schedule."))]
+#[openapi(info(
+    title = "Punctual",
+    description = "Messages now, messages later, and work on a schedule."
+))]
 struct Description;
 
 /// Every endpoint under `/api`.

@@ -7,11 +7,11 @@ use std::time::Duration;
 use jiff::Timestamp;
 use punctual::clock::add;
 use punctual::documents::{Document, Documents, Draft, KeyRange};
+use punctual::model::{IdSource, Ids};
 use punctual::{Clock, Result};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::ToSchema;
-use uuid::Uuid;
 
 use crate::caller::Caller;
 
@@ -91,18 +91,19 @@ impl Change {
 pub struct Audit {
     documents: Arc<dyn Documents>,
     clock: Arc<dyn Clock>,
+    ids: Arc<dyn IdSource>,
 }
 
 impl Audit {
     /// A trail kept in these documents.
     pub fn new(documents: Arc<dyn Documents>, clock: Arc<dyn Clock>) -> Self {
-        Self { documents, clock }
+        Self { documents, clock, ids: Arc::new(Ids::random()) }
     }
 
     /// Writes a change down.
     pub async fn note(&self, caller: &Caller, change: Change) -> Result<()> {
         let now = self.clock.now();
-        let id = Uuid::now_v7().to_string();
+        let id = self.ids.next(now).to_string();
         let entry = Entry {
             id: id.clone(),
             at: now,

@@ -13,7 +13,9 @@ use crate::app::App;
 use crate::problem::{Answer, Problem};
 
 /// What somebody may do; each may what those before may.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, ToSchema)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, ToSchema,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum Role {
     /// Sees everything and changes nothing.
@@ -64,7 +66,10 @@ impl FromRequestParts<App> for Caller {
     /// Whom the layer of the router has found out.
     async fn from_request_parts(parts: &mut Parts, _: &App) -> Answer<Self> {
         parts.extensions.get::<Self>().cloned().ok_or_else(|| {
-            Problem::new(StatusCode::UNAUTHORIZED, "log in, or give a token as `Authorization: Bearer`")
+            Problem::new(
+                StatusCode::UNAUTHORIZED,
+                "log in, or give a token as `Authorization: Bearer`",
+            )
         })
     }
 }

@@ -17,7 +17,9 @@ pub async fn listen(address: SocketAddr) -> Result<Listening> {
     let listener = TcpListener::bind(address).await.map_err(|error| {
         let way_out = match error.kind() {
             std::io::ErrorKind::AddrInUse => "another program listens there; choose another port",
-            std::io::ErrorKind::PermissionDenied => "ports below 1024 need a privilege; choose another one",
+            std::io::ErrorKind::PermissionDenied => {
+                "ports below 1024 need a privilege; choose another one"
+            }
             _ => "check the address",
         };
         Error::unavailable(format!("cannot listen on {address}: {way_out}")).caused_by(error)

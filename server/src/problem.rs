@@ -31,7 +31,7 @@ pub struct Problem {
 
 /// What is wrong with one field.
 #[derive(Clone, Debug, Serialize, ToSchema)]
-pub struct FieldProblem {
+pub(crate) struct FieldProblem {
     /// The field.
     pub field: String,
     /// What is wrong with it.

@@ -16,6 +16,10 @@ pub fn router(app: App) -> Router {
 
 /// Without an auth choice only this machine is listened to, and whoever is on it may do everything.
 async fn anybody(mut request: Request, next: Next) -> Response {
-    request.extensions_mut().insert(Caller { name: "local".to_owned(), role: Role::Admin, from: None });
+    request.extensions_mut().insert(Caller {
+        name: "local".to_owned(),
+        role: Role::Admin,
+        from: None,
+    });
     next.run(request).await
 }

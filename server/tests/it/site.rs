@@ -1,7 +1,6 @@
 //! A server without a socket: requests go straight into the router.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use axum::Router;
 use axum::body::Body;
@@ -32,7 +31,7 @@ pub(crate) struct Answered {
 impl Site {
     /// A server with what the builder is given, not started.
     pub(crate) fn with(change: impl FnOnce(Builder) -> Builder) -> Self {
-        let clock = Arc::new(ManualClock::at("2026-03-01T12:00:00Z".parse().unwrap()));
+        let clock = Arc::new(ManualClock::new("2026-03-01T12:00:00Z".parse().unwrap()));
         let storage = Arc::new(MemoryStorage::new(clock.clone()));
         let builder = Punctual::builder().storage(storage.clone()).clock(clock.clone());
         let punctual = Arc::new(change(builder).build().unwrap());
