@@ -16,8 +16,8 @@ use crate::clock::{Clock, StorageClock, SystemClock};
 use crate::codec::Codecs;
 use crate::config::Configuration;
 use crate::engine::{
-    Control, Hooks, InFlight, Options, Process, Recent, Stop, Subscribed, Surroundings,
-    Switchboard, Worked,
+    Control, Hooks, InFlight, Options, Process, QueueBoard, Recent, Remotes, Roles, Stop,
+    Subscribed, Surroundings, Switchboard, Watched, Worked,
 };
 use crate::error::{Error, Result};
 use crate::event::Events;
@@ -242,6 +242,13 @@ impl Builder {
         self
     }
 
+    /// Which services this process runs; all of them without this. The same as the options `scheduling`,
+    /// `handling`, `relaying` and `upkeep`; the last word counts.
+    pub fn roles(mut self, roles: Roles) -> Self {
+        roles.apply(&mut self.options);
+        self
+    }
+
     /// Checks everything as a whole.
     pub fn build(self) -> Result<Punctual> {
         self.options.check()?;
@@ -266,26 +273,25 @@ impl Builder {
         let declare = |(job, configured)| declared(job, configured, &self.app, self.release);
         let declarations = jobs.into_iter().zip(configured).map(declare).collect();
         let (storage, inspect) = self.stores.unwrap_or_else(|| in_memory(&self.clock));
-        if self.holds && !self.volatile_delays {
-            check_delays(&*storage, &transports)?;
-        }
-        let storages = distinct(&storage, &transports);
-        let now = self.clock.now();
+        check_delays(&*storage, &transports, self.volatile_delays || !self.holds)?;
         let process = Arc::new(Process {
-            id: ProcessId::from_uuid(self.ids.next(now)),
+            id: ProcessId::from_uuid(self.ids.next(self.clock.now())),
             app: self.app,
-            options: self.options,
             clock: Arc::new(StorageClock::new(self.clock)),
             ids: self.ids,
             events: Arc::new(self.events),
+            storages: distinct(&storage, &transports),
             storage,
-            storages,
             inspect,
             holds: self.holds,
             transports,
             outbound,
             registry,
             switchboard,
+            queues: queue_board(&queues, self.options.handling),
+            remotes: Remotes::default(),
+            watched: Watched::default(),
+            options: self.options,
             states,
             rules: self.rules,
             hooks: self.hooks,
@@ -299,6 +305,8 @@ impl Builder {
             recent: Recent::default(),
             declarations,
             release: self.release,
+            calendars: self.calendars,
+            configurations: sources,
             misconfigured,
             alive_until: Mutex::new(Timestamp::MIN),
         });
@@ -334,13 +342,14 @@ fn named_transports(
 fn check_delays(
     storage: &dyn Storage,
     transports: &BTreeMap<TransportName, Arc<dyn Transport>>,
+    allowed: bool,
 ) -> Result<()> {
     let forgetful = transports.iter().find(|(_, transport)| {
         let can = transport.capabilities();
         can.durable && (can.publish_delay != Delay::Any || can.requeue_delay != Delay::Any)
     });
     match forgetful {
-        Some((name, _)) if !storage.is_durable() => Err(Error::invalid(format!(
+        Some((name, _)) if !allowed && !storage.is_durable() => Err(Error::invalid(format!(
             "the transport {name:?} is durable, but delays it cannot do itself would be kept in memory and lost with the process; give the builder a durable storage, or say allow_volatile_delays()"
         ))),
         _ => Ok(()),
@@ -378,7 +387,7 @@ fn subscriptions(
     Ok(subscriptions)
 }
 
-fn check_jobs(jobs: &[Job], holds: bool, options: &Options) -> Result<()> {
+pub(crate) fn check_jobs(jobs: &[Job], holds: bool, options: &Options) -> Result<()> {
     for job in jobs {
         job.body.check(options.payload_max).map_err(|error| {
             Error::invalid(format!("the job {:?} cannot be declared: {error}", job.name))
@@ -391,6 +400,18 @@ fn check_jobs(jobs: &[Job], holds: bool, options: &Options) -> Result<()> {
         )));
     }
     Ok(())
+}
+
+/// What is known of the queues before the start.
+fn queue_board(queues: &[Worked], handling: bool) -> QueueBoard {
+    let board = QueueBoard::new();
+    for worked in queues {
+        board.limit(worked);
+        if handling {
+            board.serve(worked);
+        }
+    }
+    board
 }
 
 fn queues(
