@@ -9,6 +9,7 @@ mod leave;
 mod outbound;
 mod publish;
 mod publisher;
+mod queues;
 mod request;
 mod requests;
 mod subscriptions;
@@ -16,8 +17,8 @@ mod ties;
 mod via;
 
 pub use admin::{
-    Admin, Backfill, BackfillOrder, Backfilled, Counted, OCCURRENCES_MAX, PauseRequest, SWEEP_MAX,
-    Swept, Triggered, Which,
+    Admin, Backfill, BackfillOrder, Backfilled, Counted, OCCURRENCES_MAX, PauseRequest, Reconciled,
+    SWEEP_MAX, Swept, Triggered, Which,
 };
 pub use batch::{BATCH_MEMBERS_MAX, Batch, Batched};
 pub use job_options::Exclusion;
@@ -26,5 +27,6 @@ pub use outbound::Sending;
 pub(crate) use outbound::{Outbound, Sends};
 pub use publish::{Publish, Published};
 pub use publisher::Publisher;
+pub use queues::{QueueStatus, Queues};
 pub use request::{REPLY_TIMEOUT_DEFAULT, Reply, Request};
 pub use subscriptions::Subscriptions;

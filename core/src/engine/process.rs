@@ -8,10 +8,10 @@ use jiff::Timestamp;
 
 use super::in_flight::InFlight;
 use super::recent::Recent;
-use super::{Hooks, Options, Registry, Stop, Switchboard, Turns};
+use super::{Hooks, Options, QueueBoard, Registry, Stop, Switchboard, Turns, Watched};
 use crate::client::Outbound;
 use crate::clock::{Clock, StorageClock};
-use crate::config::Misconfigured;
+use crate::config::{Configuration, Misconfigured};
 use crate::event::Events;
 use crate::handler::{Rules, States};
 use crate::inspect::Inspect;
@@ -19,6 +19,7 @@ use crate::lock::Locks;
 use crate::middleware::Middleware;
 use crate::model::{ExecutionId, IdSource, MessageId, ProcessId, Terms, TransportName};
 use crate::policy::Declaration;
+use crate::schedule::Calendar;
 use crate::storage::{Bell, Storage};
 use crate::transport::Transport;
 
@@ -40,6 +41,9 @@ pub(crate) struct Process {
     pub(crate) outbound: Outbound,
     pub(crate) registry: Registry,
     pub(crate) switchboard: Switchboard,
+    pub(crate) queues: QueueBoard,
+    /// What the lookout looks at.
+    pub(crate) watched: Watched,
     pub(crate) states: States,
     pub(crate) rules: Rules,
     pub(crate) hooks: Hooks,
@@ -55,6 +59,9 @@ pub(crate) struct Process {
     /// What this process declares, and the stamp it does so under.
     pub(crate) declarations: Vec<Declaration>,
     pub(crate) release: u64,
+    /// What jobs may name, and what the configuration says about them, also about those to come.
+    pub(crate) calendars: Vec<Calendar>,
+    pub(crate) configurations: Vec<Configuration>,
     /// What of the configuration could not be used.
     pub(crate) misconfigured: Vec<Misconfigured>,
     /// Until when the others believe us alive; see [`alive`](super::pulse::alive).
