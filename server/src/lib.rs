@@ -11,12 +11,14 @@ mod audit;
 mod caller;
 mod extract;
 mod fingerprint;
+mod idempotency;
 mod listen;
 mod page;
 mod problem;
 pub mod queues;
 mod redact;
 mod router;
+mod surroundings;
 mod why;
 
 pub use app::{App, Parts};
