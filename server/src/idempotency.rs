@@ -36,6 +36,8 @@ const KEPT: Duration = Duration::from_secs(24 * 60 * 60);
 const UNDER_WAY_MAX: Duration = Duration::from_secs(5 * 60);
 /// The most bytes of a request with a key.
 const REQUEST_LENGTH_MAX: usize = 16 << 20;
+/// The most bytes of an answer; every endpoint stays far below.
+const ANSWER_LENGTH_MAX: usize = 64 << 20;
 /// Endpoints whose answers hold secrets, which must not be kept.
 const SECRETS: [&str; 3] = ["/api/v1/session", "/api/v1/tokens", "/api/v1/webhooks"];
 /// The headers of an answer that are kept with it.
@@ -87,7 +89,13 @@ fn key(headers: &HeaderMap) -> Answer<Option<String>> {
     Ok(Some(key.to_owned()))
 }
 
-async fn keyed(app: App, caller: &str, key: &str, request: Request, next: Next) -> Answer<Response> {
+async fn keyed(
+    app: App,
+    caller: &str,
+    key: &str,
+    request: Request,
+    next: Next,
+) -> Answer<Response> {
     let (parts, body) = request.into_parts();
     let body = to_bytes(body, REQUEST_LENGTH_MAX).await.map_err(|_| {
         Problem::new(
@@ -116,14 +124,19 @@ async fn keyed(app: App, caller: &str, key: &str, request: Request, next: Next) 
         remember(&app, (&place, version), remembered, response, secret).await
     });
     done.await.map_err(|_| {
-        Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "the request was broken off; look before you repeat it")
+        Problem::new(
+            StatusCode::INTERNAL_SERVER_ERROR,
+            "the request was broken off; look before you repeat it",
+        )
     })?
 }
 
 /// What is answered to a request whose key is taken.
 fn again(key: &str, request: &Remembered, known: Option<Document>) -> Answer<Response> {
     let under_way = || {
-        Problem::conflict(format!("the request with the Idempotency-Key {key:?} is under way; ask again in a moment"))
+        Problem::conflict(format!(
+            "the request with the Idempotency-Key {key:?} is under way; ask again in a moment"
+        ))
     };
     // Gone in between: it failed, and whoever asks again may begin anew.
     let known = known.ok_or_else(under_way)?;
@@ -141,7 +154,8 @@ fn again(key: &str, request: &Remembered, known: Option<Document>) -> Answer<Res
             "the request with the Idempotency-Key {key:?} was done, and its answer was not kept, because it held a secret or was too large; look at what there is now"
         )));
     };
-    let body = BASE64.decode(body)
+    let body = BASE64
+        .decode(body)
         .map_err(|error| Error::internal("a kept answer cannot be read").caused_by(error))?;
     let mut response = Response::new(Body::from(body));
     *response.status_mut() = StatusCode::from_u16(kept.status).unwrap_or(StatusCode::OK);
@@ -166,16 +180,18 @@ async fn remember(
         let _ = app.documents.remove(KIND, place, Seen::Version(version)).await?;
         return Ok(response);
     }
-    let secret = secret || response.headers().get(CACHE_CONTROL).is_some_and(|value| value == "no-store");
+    let secret =
+        secret || response.headers().get(CACHE_CONTROL).is_some_and(|value| value == "no-store");
     let (parts, body) = response.into_parts();
-    let bytes = to_bytes(body, usize::MAX)
+    let bytes = to_bytes(body, ANSWER_LENGTH_MAX)
         .await
         .map_err(|error| Error::internal("an answer cannot be read").caused_by(error))?;
     let kept = kept(parts.status, &parts.headers, (!secret).then_some(&bytes));
     let now = app.clock.now();
     let ended = draft(place, &Remembered { answer: Some(kept), ..remembered })?;
     // The change is made either way; an answer that cannot be kept is still given.
-    let stored = app.documents.put(ended.expires_at(add(now, KEPT)), Seen::Version(version), now).await;
+    let stored =
+        app.documents.put(ended.expires_at(add(now, KEPT)), Seen::Version(version), now).await;
     if !matches!(stored, Ok(Put::Stored(_))) {
         tracing::warn!(place, "the answer to a request with an idempotency key was not kept");
     }

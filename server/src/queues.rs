@@ -49,7 +49,10 @@ pub(crate) struct Ours {
 pub(crate) async fn said(app: &App) -> Result<BTreeMap<Queue, Said>> {
     let range = KeyRange { limit: DOCUMENTS_MAX, ..KeyRange::default() };
     let documents = app.documents.list(KIND, range, app.clock.now()).await?;
-    documents.into_iter().map(|document| Ok((Queue::from(document.key), read(document.body)?))).collect()
+    documents
+        .into_iter()
+        .map(|document| Ok((Queue::from(document.key), read(document.body)?)))
+        .collect()
 }
 
 /// What was said about one queue.
@@ -133,6 +136,7 @@ pub(crate) async fn obey(app: &App) -> Result<Option<Timestamp>> {
 
 fn read(body: serde_json::Value) -> Result<Said> {
     serde_json::from_value(body).map_err(|error| {
-        Error::new(ErrorKind::Corrupt, "what was said about a queue cannot be read").caused_by(error)
+        Error::new(ErrorKind::Corrupt, "what was said about a queue cannot be read")
+            .caused_by(error)
     })
 }

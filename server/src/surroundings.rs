@@ -21,7 +21,11 @@ const SEEN_WITHIN: Duration = Duration::from_secs(90);
 const WORKERS_MAX: usize = 1_000;
 
 /// Why a message is where it is.
-pub(crate) async fn why(app: &App, record: &MessageRecord, last: Option<&Execution>) -> Result<Why> {
+pub(crate) async fn why(
+    app: &App,
+    record: &MessageRecord,
+    last: Option<&Execution>,
+) -> Result<Why> {
     let message = &record.message;
     let name = message.occurrence.as_ref().map(|occurrence| &occurrence.job);
     let job = match name {
@@ -115,7 +119,8 @@ pub(crate) async fn workers(app: &App) -> Result<Vec<Worker>> {
     let documents = app.documents.list(WORKERS, range, now).await?;
     let seen_after = subtract(now, SEEN_WITHIN);
     let others = documents.into_iter().filter(|document| document.updated_at >= seen_after);
-    let others = others.filter_map(|document| serde_json::from_value::<Reported>(document.body).ok());
+    let others =
+        others.filter_map(|document| serde_json::from_value::<Reported>(document.body).ok());
     let mut workers: Vec<Worker> = others
         .map(|reported| Worker {
             queues: reported.queues.into_iter().map(|queue| queue.name).collect(),

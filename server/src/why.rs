@@ -63,7 +63,9 @@ impl Facts<'_> {
             State::Pending => self.pending(),
             State::Running => self.running(),
             State::Done => ("done", format!("It was handled{}.", self.ended())),
-            State::Cancelled => ("cancelled", format!("It was stopped on request{}.", self.ended())),
+            State::Cancelled => {
+                ("cancelled", format!("It was stopped on request{}.", self.ended()))
+            }
             State::Dead => self.dead(),
         };
         Why { word, sentence, details: self.details(word) }
@@ -76,7 +78,13 @@ impl Facts<'_> {
     fn dead(&self) -> (&'static str, String) {
         let reason = self.record.dead.map_or("given up", |reason| reason.as_str());
         let error = self.record.error.as_deref().unwrap_or("nothing was said");
-        ("dead", format!("It was given up{} ({reason}): {error}. Redrive it to try again.", self.ended()))
+        (
+            "dead",
+            format!(
+                "It was given up{} ({reason}): {error}. Redrive it to try again.",
+                self.ended()
+            ),
+        )
     }
 
     fn running(&self) -> (&'static str, String) {
@@ -90,7 +98,10 @@ impl Facts<'_> {
             ),
             Some(lease) => (
                 "running",
-                format!("The process {} works on it, attempt {}.", lease.owner, self.record.attempt),
+                format!(
+                    "The process {} works on it, attempt {}.",
+                    lease.owner, self.record.attempt
+                ),
             ),
             None => ("running", format!("It is being handled, attempt {}.", self.record.attempt)),
         }
@@ -101,7 +112,10 @@ impl Facts<'_> {
         if let Some(batch) = record.message.waits_for().filter(|_| record.due_at >= END_OF_TIME) {
             return (
                 "waits_for_batch",
-                format!("It waits for the end of the batch {batch}, of which {} are left.", self.batch_alive),
+                format!(
+                    "It waits for the end of the batch {batch}, of which {} are left.",
+                    self.batch_alive
+                ),
             );
         }
         if record.due_at > self.now { self.later() } else { self.due() }
@@ -207,8 +221,11 @@ impl Facts<'_> {
         if queue.starts_with('~') {
             return None;
         }
-        let mut serving =
-            self.workers.iter().filter(|worker| worker.queues.iter().any(|one| one == queue)).peekable();
+        let mut serving = self
+            .workers
+            .iter()
+            .filter(|worker| worker.queues.iter().any(|one| one == queue))
+            .peekable();
         if serving.peek().is_none() {
             return (!self.queue_running).then(|| {
                 (
@@ -252,13 +269,20 @@ impl Facts<'_> {
             details.push(format!("Its handler put it off {} times.", record.snoozes));
         }
         if record.crashes > 0 {
-            details.push(format!("{} processes were lost while they worked on it.", record.crashes));
+            details
+                .push(format!("{} processes were lost while they worked on it.", record.crashes));
         }
-        if let Some(pause) = self.paused.filter(|_| word != "queue_paused" && record.state.is_alive()) {
+        if let Some(pause) =
+            self.paused.filter(|_| word != "queue_paused" && record.state.is_alive())
+        {
             details.push(format!("Its queue is paused {}.", said(pause)));
         }
         if let Some(last) = self.last.filter(|_| record.state == State::Pending) {
-            details.push(format!("Its last attempt ended as {} at {}.", last.ending.as_str(), last.ended_at));
+            details.push(format!(
+                "Its last attempt ended as {} at {}.",
+                last.ending.as_str(),
+                last.ended_at
+            ));
         }
         details
     }
@@ -266,7 +290,9 @@ impl Facts<'_> {
 
 /// Who paused something, why and until when.
 fn said(pause: &Pause) -> String {
-    let until = pause.until.map_or_else(|| "until somebody resumes it".to_owned(), |at| format!("until {at}"));
+    let until = pause
+        .until
+        .map_or_else(|| "until somebody resumes it".to_owned(), |at| format!("until {at}"));
     format!("by {} since {} {until}: {}", pause.by, pause.at, pause.reason)
 }
 

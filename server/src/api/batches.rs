@@ -121,8 +121,9 @@ async fn known(app: &App, text: &str) -> Answer<(BatchId, Timestamp)> {
 
 /// The messages of a batch, of some states or of all.
 fn members(id: BatchId, states: &[Stored]) -> Wanted {
-    let filter = MessageFilter { batch: Some(id), states: states.to_vec(), ..MessageFilter::default() };
-    Wanted { filter, ..Wanted::default() }
+    let filter =
+        MessageFilter { batch: Some(id), states: states.to_vec(), ..MessageFilter::default() };
+    Wanted::from(filter)
 }
 
 /// One batch.

@@ -112,8 +112,10 @@ async fn list(
     caller.must_be(Role::Viewer)?;
     let DeadQuery { group, topic, queue, job, search, limit, after } = query;
     let state = vec![Stored::Dead.as_str().to_owned()];
-    let query = MessageQuery { state, topic, queue, job, search, limit, after, ..MessageQuery::default() };
-    let takes = |record: &MessageRecord| group.as_ref().is_none_or(|group| group_of(record) == *group);
+    let query =
+        MessageQuery { state, topic, queue, job, search, limit, after, ..MessageQuery::default() };
+    let takes =
+        |record: &MessageRecord| group.as_ref().is_none_or(|group| group_of(record) == *group);
     listed(&app, query, takes).await.map(Json)
 }
 

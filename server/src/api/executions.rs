@@ -153,8 +153,8 @@ impl ExecutionQuery {
         };
         Ok(ExecutionFilter {
             message: checked("message", self.message.as_ref(), MessageId::from_str)?,
-            job: checked("job", self.job.as_ref(), JobName::new::<&str>)?,
-            topic: checked("topic", self.topic.as_ref(), Topic::new::<&str>)?,
+            job: checked("job", self.job.as_ref(), |text| JobName::new(text))?,
+            topic: checked("topic", self.topic.as_ref(), |text| Topic::new(text))?,
             endings: self.ending.iter().map(ending).collect::<Answer<_>>()?,
         })
     }
@@ -195,7 +195,8 @@ async fn look(
     let (mut rows, mut next, mut looked_at) = (Vec::new(), page.after, 0);
     let mut size = page.bounded();
     while looked_at < LOOKED_AT_MAX {
-        let paged = app.inspect.executions(filter.clone(), Page { after: next, limit: size }).await?;
+        let paged =
+            app.inspect.executions(filter.clone(), Page { after: next, limit: size }).await?;
         for execution in paged.rows {
             if rows.len() == page.limit {
                 return Ok(Paged { rows, next });

@@ -9,17 +9,16 @@ mod looking;
 mod related;
 mod sending;
 mod sweep;
-mod view;
+pub(crate) mod view;
 
 use axum::extract::DefaultBodyLimit;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-pub(crate) use filter::{Found, LOOKED_AT_MAX, MessageQuery, Wanted, checked, instant, look, words};
+pub(crate) use filter::{LOOKED_AT_MAX, MessageQuery, Wanted, checked, instant, look, words};
 pub(crate) use looking::{MessageList, listed};
 pub(crate) use related::execution_of;
 pub(crate) use sweep::{Act, Swept, limit as sweep_limit, sweep};
-pub(crate) use view::MessageView;
 
 use crate::app::App;
 

@@ -138,7 +138,8 @@ pub(crate) async fn views(app: &App) -> punctual::Result<Vec<QueueView>> {
         .into_iter()
         .map(|status| (status.queue, (status.concurrency, status.running)))
         .collect();
-    let mut names: BTreeSet<Queue> = counts.messages.keys().map(|(queue, _)| queue.clone()).collect();
+    let mut names: BTreeSet<Queue> =
+        counts.messages.keys().map(|(queue, _)| queue.clone()).collect();
     names.extend(said.keys().cloned());
     names.extend(here.keys().cloned());
     let names: Vec<Queue> = names.into_iter().collect();
@@ -164,7 +165,13 @@ struct Known<'a> {
     oldest: Option<Timestamp>,
 }
 
-fn view(queue: &Queue, counts: &Counts, known: &Known<'_>, measured: &Measured, now: Timestamp) -> QueueView {
+fn view(
+    queue: &Queue,
+    counts: &Counts,
+    known: &Known<'_>,
+    measured: &Measured,
+    now: Timestamp,
+) -> QueueView {
     let of = |state: Stored| counts.messages.get(&(queue.clone(), state)).copied().unwrap_or(0);
     let pending = of(Stored::Pending);
     let scheduled = measured.scheduled(queue).min(pending);
@@ -207,8 +214,9 @@ async fn one(
         queue: Some(Queue::from(name)),
         ..MessageFilter::default()
     };
-    let wanted = Wanted { filter, ..Wanted::default() };
-    let found = look(&app, &wanted, None, LOOKED_AT_MAX, |record| record.message.key.is_some()).await?;
+    let wanted = Wanted::from(filter);
+    let found =
+        look(&app, &wanted, None, LOOKED_AT_MAX, |record| record.message.key.is_some()).await?;
     let mut keys: BTreeMap<String, (u64, u64)> = BTreeMap::new();
     for record in &found.rows {
         if let Some(key) = &record.message.key {

@@ -63,7 +63,8 @@ async fn one(State(app): State<App>, caller: Caller) -> Answer<Json<StorageView>
         }
     }
     let counted = app.inspect.counts(clock.now()).await?;
-    let counts = Stored::ALL.map(|state| (state.as_str(), counted.total(state))).into_iter().collect();
+    let counts =
+        Stored::ALL.map(|state| (state.as_str(), counted.total(state))).into_iter().collect();
     if counted.stale > 0 {
         findings.push(format!("{} messages have a lease that ran out", counted.stale));
     }

@@ -136,7 +136,9 @@ async fn list(State(app): State<App>, caller: Caller) -> Answer<Json<TopicList>>
     }
     let more = topics.more;
     let items = topics.known.into_iter().map(|(topic, view)| TopicView {
-        transport: view.transport.or_else(|| app.punctual.route(&topic).map(|name| name.to_string())),
+        transport: view
+            .transport
+            .or_else(|| app.punctual.route(&topic).map(|name| name.to_string())),
         topic: topic.to_string(),
         ..view
     });

@@ -6,8 +6,8 @@ use std::time::Duration;
 use punctual::Job;
 use punctual::Schedule;
 use punctual::model::{
-    BatchId, Body, DeadReason, Headers, Key, Lease, Message, MessageId, Overrides, Origin, Priority,
-    ProcessId, Progress, Queue, Rate, Ties, Topic, Trail,
+    BatchId, Body, DeadReason, Headers, Key, Lease, Message, MessageId, Origin, Overrides,
+    Priority, ProcessId, Progress, Queue, Rate, Ties, Topic, Trail,
 };
 use punctual::uuid::Uuid;
 
@@ -60,7 +60,7 @@ fn pause() -> Pause {
 }
 
 fn job(paused: Option<Pause>) -> JobRecord {
-    let job = Job::new("nightly", Schedule::cron("0 2 * * *").unwrap()).unwrap();
+    let job = Job::new("nightly", Schedule::cron("0 2 * * *", "UTC").unwrap()).unwrap();
     JobRecord {
         declared: job.clone(),
         configured: None,
@@ -122,7 +122,8 @@ fn finished_messages_say_how_they_ended() {
 
 #[test]
 fn a_running_message_names_its_process_and_a_stale_one_says_so() {
-    let running = MessageRecord { state: State::Running, attempt: 2, lease: lease(200), ..record(message()) };
+    let running =
+        MessageRecord { state: State::Running, attempt: 2, lease: lease(200), ..record(message()) };
     says(&facts(&running, &[]), "running", "attempt 2");
     let stale = MessageRecord { lease: lease(199), ..running.clone() };
     says(&facts(&stale, &[]), "stale", "takes it over");
@@ -164,7 +165,11 @@ fn what_waits_for_a_batch_says_which() {
 fn pauses_hold_what_is_due() {
     let (due, pause, workers) = (record(message()), pause(), serving());
     let paused = Facts { paused: Some(&pause), ..facts(&due, &workers) };
-    says(&paused, "queue_paused", "by ada since 1970-01-01T00:01:30Z until 1970-01-01T00:08:20Z: a move");
+    says(
+        &paused,
+        "queue_paused",
+        "by ada since 1970-01-01T00:01:30Z until 1970-01-01T00:08:20Z: a move",
+    );
     let later = MessageRecord { due_at: at(300), ..due.clone() };
     let paused = Facts { paused: Some(&pause), ..facts(&later, &workers) };
     says(&paused, "waiting_until", "due at");
@@ -187,7 +192,11 @@ fn limits_hold_what_is_due() {
     let keyed = record(Message { key: Some(Key::new("ada").unwrap()), ..about });
     says(&Facts { limit_running: 1, ..facts(&keyed, &workers) }, "waits_for_key", "\"ada\"");
     let exclusive = record(Message { exclusive: true, ..message() });
-    says(&Facts { job_running: 1, ..facts(&exclusive, &workers) }, "limit_reached", "one at a time");
+    says(
+        &Facts { job_running: 1, ..facts(&exclusive, &workers) },
+        "limit_reached",
+        "one at a time",
+    );
     says(&facts(&exclusive, &workers), "ready", "due since");
 }
 

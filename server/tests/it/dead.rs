@@ -20,9 +20,15 @@ async fn the_same_failure_is_one_group() {
     assert_eq!(groups["items"].as_array().unwrap().len(), 2);
     let group = &groups["items"][0];
     assert_eq!((&group["topic"], &group["count"]), (&json!("mail"), &json!(2)));
-    assert_eq!((&group["error"], &group["reason"]), (&json!("order 22 is unknown"), &json!("attempts spent")));
+    assert_eq!(
+        (&group["error"], &group["reason"]),
+        (&json!("order 22 is unknown"), &json!("attempts spent"))
+    );
     assert_eq!(group["sample_id"], newest.to_string());
-    assert_eq!((&group["first_at"], &group["last_at"]), (&json!("2026-03-01T12:00:00Z"), &json!("2026-03-01T14:00:00Z")));
+    assert_eq!(
+        (&group["first_at"], &group["last_at"]),
+        (&json!("2026-03-01T12:00:00Z"), &json!("2026-03-01T14:00:00Z"))
+    );
     let hours: Vec<u64> = serde_json::from_value(group["per_hour"].clone()).unwrap();
     assert_eq!((hours.len(), hours[23], hours[21], hours.iter().sum::<u64>()), (24, 1, 1, 2));
     let fingerprint = group["fingerprint"].as_str().unwrap();
@@ -56,7 +62,10 @@ async fn a_group_is_sent_again_or_thrown_away() {
     let count = site.get("/api/v1/messages/count?state=pending").await.json;
     assert_eq!(count["count"], 3);
     let entry = site.app.audit().list(None, 1).await.unwrap().remove(0);
-    assert_eq!((entry.what.as_str(), entry.reason.as_deref()), ("messages.discard", Some("nobody wants it")));
+    assert_eq!(
+        (entry.what.as_str(), entry.reason.as_deref()),
+        ("messages.discard", Some("nobody wants it"))
+    );
     let left = site.get("/api/v1/dead-letters").await.json;
     assert_eq!(left["items"][0]["id"], other.to_string());
 }
@@ -84,6 +93,11 @@ async fn letters_are_named_by_group_filter_or_ids() {
         json!({"group": "x"}),
     ] {
         let answered = site.post("/api/v1/dead-letters/redrive", &request).await;
-        assert_eq!(answered.status, StatusCode::UNPROCESSABLE_ENTITY, "{request}: {}", answered.text);
+        assert_eq!(
+            answered.status,
+            StatusCode::UNPROCESSABLE_ENTITY,
+            "{request}: {}",
+            answered.text
+        );
     }
 }

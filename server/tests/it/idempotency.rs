@@ -118,5 +118,8 @@ async fn keys_that_are_none_are_refused_and_reading_needs_none() {
     assert_eq!(read("k1").await.status, StatusCode::OK);
     post(&site, "/api/v1/messages", "k1", &json!({"topic": "mail"})).await;
     let count = read("k1").await;
-    assert_eq!((&count.json["count"], count.headers.contains_key("idempotent-replay")), (&json!(1), false));
+    assert_eq!(
+        (&count.json["count"], count.headers.contains_key("idempotent-replay")),
+        (&json!(1), false)
+    );
 }

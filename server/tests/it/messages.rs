@@ -69,7 +69,9 @@ async fn a_page_of_a_narrow_filter_goes_on_where_it_stopped() {
     let mut keyed = Vec::new();
     for number in 0..6 {
         let key = if number % 2 == 0 { "even" } else { "odd" };
-        keyed.push(publish(&site, &json!({"topic": "mail", "dedupe": format!("{key}-{number}")})).await);
+        keyed.push(
+            publish(&site, &json!({"topic": "mail", "dedupe": format!("{key}-{number}")})).await,
+        );
     }
     let first = site.get("/api/v1/messages?search=even&limit=2").await.json;
     assert_eq!(ids(&first), [&keyed[4], &keyed[2]]);
@@ -169,7 +171,10 @@ async fn acting_on_a_message_does_what_its_state_allows() {
     let moved = site.post(&act("reschedule"), &json!({"delay": "1h"})).await;
     assert_eq!(moved.json["result"], "applied", "{}", moved.text);
     let shown = site.get(&format!("/api/v1/messages/{id}")).await.json;
-    assert_eq!((&shown["due_at"], &shown["phase"]), (&json!("2026-03-01T13:00:00Z"), &json!("scheduled")));
+    assert_eq!(
+        (&shown["due_at"], &shown["phase"]),
+        (&json!("2026-03-01T13:00:00Z"), &json!("scheduled"))
+    );
     assert_eq!(site.post(&act("reschedule"), &json!({})).await.status, 422);
     let at = json!({"due_at": "2026-03-01T12:00:00Z"});
     assert_eq!(site.post(&act("reschedule"), &at).await.status, 200);
@@ -178,7 +183,10 @@ async fn acting_on_a_message_does_what_its_state_allows() {
     let running = site.call("DELETE", &format!("/api/v1/messages/{id}"), &json!({})).await;
     assert_eq!(running.status, StatusCode::CONFLICT);
     finish(&site, &claimed[0]).await;
-    assert_eq!(site.post(&act("redrive"), &json!({"reason": "again"})).await.json["result"], "applied");
+    assert_eq!(
+        site.post(&act("redrive"), &json!({"reason": "again"})).await.json["result"],
+        "applied"
+    );
     assert_eq!(site.post(&act("cancel"), &json!({})).await.json["result"], "applied");
     let deleted = site.call("DELETE", &format!("/api/v1/messages/{id}"), &json!({})).await;
     assert_eq!(deleted.status, StatusCode::NO_CONTENT);
@@ -213,13 +221,17 @@ async fn executions_are_found_by_what_became_of_them() {
     let of = site.get(&format!("/api/v1/executions?message={id}")).await.json;
     assert_eq!(of["items"][0]["note"], "no such order");
     let wrong = site.get("/api/v1/executions?ending=exploded").await;
-    assert_eq!((wrong.status, &wrong.json["errors"][0]["field"]), (StatusCode::UNPROCESSABLE_ENTITY, &json!("ending")));
+    assert_eq!(
+        (wrong.status, &wrong.json["errors"][0]["field"]),
+        (StatusCode::UNPROCESSABLE_ENTITY, &json!("ending"))
+    );
 }
 
 #[tokio::test]
 async fn the_why_box_knows_who_could_take_a_message() {
     let handler = |_: Context| async {};
-    let site = crate::site::Site::with(|builder| builder.handler("mail", handler).queue("default", 1));
+    let site =
+        crate::site::Site::with(|builder| builder.handler("mail", handler).queue("default", 1));
     let why = async |request: Value| {
         let id = publish(&site, &request).await;
         site.get(&format!("/api/v1/messages/{id}")).await.json["why"]["word"].clone()

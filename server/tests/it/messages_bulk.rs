@@ -16,7 +16,10 @@ async fn a_dry_run_counts_and_changes_nothing() {
     publish_to(&site, "post").await;
     let mut request = json!({"action": "cancel", "filter": {"topic": "mail"}, "dry_run": true});
     let dry = site.post(BULK, &request).await.json;
-    assert_eq!((&dry["count"], &dry["applied"], &dry["more"]), (&json!(3), &json!(0), &json!(false)));
+    assert_eq!(
+        (&dry["count"], &dry["applied"], &dry["more"]),
+        (&json!(3), &json!(0), &json!(false))
+    );
     assert_eq!(site.get("/api/v1/messages/count?state=pending").await.json["count"], 4);
     request["dry_run"] = json!(false);
     request["limit"] = json!(2);
@@ -36,9 +39,7 @@ async fn narrow_filters_hold_for_actions_too() {
     let second = dead(&site, "mail", "connection refused").await;
     let request = json!({"action": "redrive", "filter": {"error": "REFUSED"}});
     assert_eq!(site.post(BULK, &request).await.json["applied"], 1);
-    let state = async |id| {
-        site.get(&format!("/api/v1/messages/{id}")).await.json["state"].clone()
-    };
+    let state = async |id| site.get(&format!("/api/v1/messages/{id}")).await.json["state"].clone();
     assert_eq!((state(first).await, state(second).await), (json!("dead"), json!("pending")));
     let request = json!({"action": "delete", "filter": {"search": "order"}});
     assert_eq!(site.post(BULK, &request).await.json["applied"], 1);
@@ -60,7 +61,12 @@ async fn actions_that_make_no_sense_are_refused() {
         (json!({"action": "cancel", "limit": 10_001}), "between 1 and 10000"),
     ] {
         let answered = site.post(BULK, &request).await;
-        assert_eq!(answered.status, StatusCode::UNPROCESSABLE_ENTITY, "{request}: {}", answered.text);
+        assert_eq!(
+            answered.status,
+            StatusCode::UNPROCESSABLE_ENTITY,
+            "{request}: {}",
+            answered.text
+        );
         assert!(answered.text.contains(part), "{request}: {}", answered.text);
     }
 }

@@ -73,7 +73,12 @@ async fn what_cannot_be_sent_is_refused_with_a_way_out() {
         (json!({"topic": "t", "prio": 1}), "prio"),
     ] {
         let answered = site.post("/api/v1/messages", &request).await;
-        assert_eq!(answered.status, StatusCode::UNPROCESSABLE_ENTITY, "{request}: {}", answered.text);
+        assert_eq!(
+            answered.status,
+            StatusCode::UNPROCESSABLE_ENTITY,
+            "{request}: {}",
+            answered.text
+        );
         let detail = answered.json["detail"].as_str().unwrap();
         assert!(detail.contains(part), "{request}: {detail:?} has no {part:?}");
     }
@@ -111,10 +116,13 @@ async fn a_clone_is_the_same_but_for_its_edits() {
     let answered = site.post(&clone, &json!({"queue": "slow", "delay": "1m"})).await;
     assert_eq!(answered.status, StatusCode::CREATED, "{}", answered.text);
     let copy = shown(&site, answered.json["id"].as_str().unwrap()).await;
-    assert_eq!((&copy["queue"], &copy["key"], &copy["dedupe"]), (&json!("slow"), &json!("ada"), &Value::Null));
+    assert_eq!(
+        (&copy["queue"], &copy["key"], &copy["dedupe"]),
+        (&json!("slow"), &json!("ada"), &Value::Null)
+    );
     assert_eq!((&copy["attempts_max"], &copy["correlation"]), (&json!(2), &json!(id)));
-    let stored = site.app.punctual.admin().message(copy["id"].as_str().unwrap().parse().unwrap());
-    let stored = stored.await.unwrap().unwrap().message;
+    let id_of_copy = copy["id"].as_str().unwrap().parse().unwrap();
+    let stored = site.app.punctual.admin().message(id_of_copy).await.unwrap().unwrap().message;
     assert_eq!(stored.body.read::<Value>().unwrap(), json!({"password": "p", "to": "ada"}));
     assert_eq!(stored.headers.get("authorization"), Some("Bearer t"), "hidden, and yet sent on");
     let edited = site.post(&clone, &json!({"json": {"to": "bob"}})).await.json;
@@ -122,7 +130,11 @@ async fn a_clone_is_the_same_but_for_its_edits() {
     assert_eq!(edited["body"]["json"], json!({"to": "bob"}));
     let seen = shown(&site, &id).await["body"]["json"].clone();
     let refused = site.post(&clone, &json!({ "json": seen })).await;
-    assert_eq!(refused.status, StatusCode::UNPROCESSABLE_ENTITY, "a hidden value is not sent on as text");
+    assert_eq!(
+        refused.status,
+        StatusCode::UNPROCESSABLE_ENTITY,
+        "a hidden value is not sent on as text"
+    );
     let refused = site.post(&clone, &json!({"content_type": "text/plain"})).await;
     assert_eq!(refused.status, StatusCode::UNPROCESSABLE_ENTITY);
 }

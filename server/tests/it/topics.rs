@@ -3,7 +3,10 @@
 use std::sync::Arc;
 
 use axum::http::StatusCode;
-use punctual::{Context, ManualClock, MemoryStorage, StoredTransport};
+use punctual::builtin::memory_transport;
+use punctual::model::ProcessId;
+use punctual::uuid::Uuid;
+use punctual::{Context, ManualClock};
 use serde_json::json;
 
 use crate::site::Site;
@@ -12,8 +15,7 @@ use crate::work::{claim, finish, idle, publish_to};
 /// A process that receives a topic by a transport.
 fn receiving() -> Site {
     let clock = Arc::new(ManualClock::new("2026-03-01T12:00:00Z".parse().unwrap()));
-    let storage = Arc::new(MemoryStorage::new(clock));
-    let bus = Arc::new(StoredTransport::new(storage));
+    let bus = Arc::new(memory_transport(clock, ProcessId::from_uuid(Uuid::from_u128(3))));
     let handler = |_: Context| async {};
     Site::with(|builder| {
         builder
@@ -38,10 +40,16 @@ async fn topics_say_who_sends_and_who_receives() {
         let items = list["items"].as_array().unwrap();
         items.iter().find(|one| one["topic"] == name).unwrap().clone()
     };
-    assert_eq!((&of("orders")["transport"], &of("orders")["groups"]), (&json!("bus"), &json!(["billing"])));
+    assert_eq!(
+        (&of("orders")["transport"], &of("orders")["groups"]),
+        (&json!("bus"), &json!(["billing"]))
+    );
     assert_eq!((&of("mail")["handlers"], &of("fax")["handlers"]), (&json!(true), &json!(false)));
     let mail = of("mail");
-    assert_eq!((&mail["published"], &mail["handled"], &mail["failed"]), (&json!(1), &json!(1), &json!(0)));
+    assert_eq!(
+        (&mail["published"], &mail["handled"], &mail["failed"]),
+        (&json!(1), &json!(1), &json!(0))
+    );
     assert_eq!(mail["last_at"], "2026-03-01T12:00:00Z");
 }
 
@@ -60,7 +68,10 @@ async fn transports_say_what_they_can_and_what_waits_for_them() {
 async fn subscriptions_are_paused_and_resumed() {
     let site = receiving();
     let one = site.get("/api/v1/subscriptions").await.json["items"][0].clone();
-    assert_eq!((&one["topic"], &one["group"], &one["paused"]), (&json!("orders"), &json!("billing"), &json!(false)));
+    assert_eq!(
+        (&one["topic"], &one["group"], &one["paused"]),
+        (&json!("orders"), &json!("billing"), &json!(false))
+    );
     let path = format!("/api/v1/subscriptions/{}", one["id"].as_str().unwrap());
     assert_eq!(site.post(&format!("{path}/pause"), &json!({})).await.json["paused"], true);
     assert!(site.app.punctual.subscriptions().list()[0].paused);

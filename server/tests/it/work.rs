@@ -34,7 +34,8 @@ pub(crate) async fn publish_to(site: &Site, topic: &str) -> String {
 /// Takes whatever is due in a queue.
 pub(crate) async fn claim(site: &Site, queue: &str) -> Vec<Claimed> {
     let now = site.clock.now();
-    let (owner, until) = (ProcessId::from_uuid(Uuid::from_u128(7)), add(now, Duration::from_secs(60)));
+    let (owner, until) =
+        (ProcessId::from_uuid(Uuid::from_u128(7)), add(now, Duration::from_secs(60)));
     let claim = Claim::new(Queue::new(queue).unwrap(), owner, 100, until);
     site.app.storage.claim(claim, now).await.unwrap()
 }
@@ -94,7 +95,8 @@ pub(crate) async fn fail(site: &Site, claimed: &Claimed, error: &str, wait: Dura
 pub(crate) async fn bury(site: &Site, claimed: &Claimed, error: &str) {
     let execution = execution(claimed, Ending::Failed, Some(error), site);
     let error = Some(Arc::from(error));
-    settle(site, claimed, Verdict::Dead { reason: DeadReason::AttemptsSpent, error }, execution).await;
+    settle(site, claimed, Verdict::Dead { reason: DeadReason::AttemptsSpent, error }, execution)
+        .await;
 }
 
 /// Sends a message and gives it up.

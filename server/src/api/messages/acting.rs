@@ -147,8 +147,7 @@ pub(crate) async fn delete(
     caller: Caller,
     Path(id): Path<String>,
 ) -> Answer<StatusCode> {
-    remove(&app, &caller, &id, None).await?;
-    Ok(StatusCode::NO_CONTENT)
+    remove(&app, &caller, &id, None).await.map(|_| StatusCode::NO_CONTENT)
 }
 
 /// The same, for callers that cannot send DELETE.
@@ -163,7 +162,12 @@ pub(crate) async fn delete_by_post(
     remove(&app, &caller, &id, request.reason).await
 }
 
-async fn remove(app: &App, caller: &Caller, id: &str, reason: Option<String>) -> Answer<Json<Acted>> {
+async fn remove(
+    app: &App,
+    caller: &Caller,
+    id: &str,
+    reason: Option<String>,
+) -> Answer<Json<Acted>> {
     caller.must_be(Role::Operator)?;
     let id = message_id(id)?;
     let answer = app.punctual.admin().delete(id).await?;

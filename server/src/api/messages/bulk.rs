@@ -51,7 +51,8 @@ pub(crate) async fn bulk(
     }
     let ids: Vec<MessageId> = found.rows.iter().map(|record| record.message.id).collect();
     let swept = Swept { more, ..sweep(&app, request.action, &ids).await? };
-    let change = Change::new(request.action.audited(), format!("{} messages", ids.len())).to(&swept);
+    let change =
+        Change::new(request.action.audited(), format!("{} messages", ids.len())).to(&swept);
     let change = Change { reason: request.reason, ..change };
     app.audit().note(&caller, change).await?;
     Ok(Json(swept))

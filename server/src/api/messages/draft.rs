@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use punctual::Retry;
 use punctual::client::Publish;
 use punctual::model::{Body as Content, CONTENT_TYPE_UNKNOWN, Terms};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::ToSchema;
 
@@ -62,7 +62,7 @@ pub(crate) struct PublishRequest {
 }
 
 /// How often a message is tried again: a number of retries, or also the waits between them.
-#[derive(Clone, Debug, Deserialize, ToSchema)]
+#[derive(Clone, Debug, Deserialize, Serialize, ToSchema)]
 #[serde(untagged)]
 pub(crate) enum RetryRequest {
     /// So many times after the first attempt.
@@ -74,7 +74,7 @@ pub(crate) enum RetryRequest {
 }
 
 /// A number of retries and the waits between them.
-#[derive(Clone, Debug, Deserialize, ToSchema)]
+#[derive(Clone, Debug, Deserialize, Serialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct RetryTable {
     /// So many times after the first attempt; as many as there are waits when not given.
@@ -146,8 +146,10 @@ impl PublishRequest {
                 Ok(Some(Content::raw(bytes, kind(CONTENT_TYPE_UNKNOWN))))
             }
             (None, None, None) => Ok(None),
-            _ => Err(Problem::refused("give one of `body`, `json`, `text` and `base64`, not several")
-                .field("body", "is given twice")),
+            _ => Err(Problem::refused(
+                "give one of `body`, `json`, `text` and `base64`, not several",
+            )
+            .field("body", "is given twice")),
         }
     }
 

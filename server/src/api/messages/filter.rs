@@ -6,7 +6,9 @@ use std::str::FromStr;
 
 use jiff::Timestamp;
 use punctual::inspect::{MessageFilter, PAGE_LIMIT_MAX, Page};
-use punctual::model::{BatchId, JobName, Key, MessageId, MessageRecord, Phase, Queue, State, Topic};
+use punctual::model::{
+    BatchId, JobName, Key, MessageId, MessageRecord, Phase, Queue, State, Topic,
+};
 use serde::de::{SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use utoipa::{IntoParams, ToSchema};
@@ -131,15 +133,22 @@ impl MessageQuery {
     /// The same for a filter within a body, where the limit stands beside it.
     pub(crate) fn wanted_in_body(&self) -> Answer<Wanted> {
         if self.limit.is_some() || self.after.is_some() {
-            return Err(Problem::refused("a filter has no `limit` and no `after`; give the limit beside it")
-                .field("filter", "holds limit or after"));
+            return Err(Problem::refused(
+                "a filter has no `limit` and no `after`; give the limit beside it",
+            )
+            .field("filter", "holds limit or after"));
         }
         self.wanted()
     }
 }
 
 /// Words that must be among those that are known.
-fn named<T: Copy>(field: &str, words: &[String], known: &[T], name: impl Fn(&T) -> &'static str) -> Answer<Vec<T>> {
+fn named<T: Copy>(
+    field: &str,
+    words: &[String],
+    known: &[T],
+    name: impl Fn(&T) -> &'static str,
+) -> Answer<Vec<T>> {
     let find = |word: &String| {
         known.iter().find(|one| name(one) == word).copied().ok_or_else(|| {
             let names: Vec<&str> = known.iter().map(&name).collect();
@@ -157,7 +166,8 @@ pub(crate) fn checked<T>(
     check: impl Fn(&str) -> punctual::Result<T>,
 ) -> Answer<Option<T>> {
     let read = |text: &String| {
-        check(text).map_err(|error| Problem::refused(error.to_string()).field(field, error.to_string()))
+        check(text)
+            .map_err(|error| Problem::refused(error.to_string()).field(field, error.to_string()))
     };
     text.map(read).transpose()
 }
@@ -166,18 +176,24 @@ pub(crate) fn checked<T>(
 pub(crate) fn instant(field: &str, text: Option<&String>) -> Answer<Option<Timestamp>> {
     let read = |text: &String| {
         text.parse().map_err(|_| {
-            let problem = format!("{text:?} is not an instant; write one such as 2026-03-01T12:00:00Z");
+            let problem =
+                format!("{text:?} is not an instant; write one such as 2026-03-01T12:00:00Z");
             Problem::refused(format!("`{field}`: {problem}")).field(field, problem)
         })
     };
     text.map(read).transpose()
 }
 
+impl From<MessageFilter> for Wanted {
+    fn from(filter: MessageFilter) -> Self {
+        Self { filter, ..Self::default() }
+    }
+}
+
 impl Wanted {
     /// Only of these states.
     pub(crate) fn of_states(states: &[State]) -> Self {
-        let filter = MessageFilter { states: states.to_vec(), ..MessageFilter::default() };
-        Self { filter, ..Self::default() }
+        MessageFilter { states: states.to_vec(), ..MessageFilter::default() }.into()
     }
 
     /// Whether a storage answers all of it.

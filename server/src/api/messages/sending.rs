@@ -119,7 +119,8 @@ pub(crate) async fn clone(
     let record = app.punctual.admin().message(id).await?.ok_or_else(|| unknown(id))?;
     let (request, content) = like(&record, edits)?;
     let message = &record.message;
-    let story = message.trail.correlation.as_ref().map_or_else(|| id.to_string(), ToString::to_string);
+    let story =
+        message.trail.correlation.as_ref().map_or_else(|| id.to_string(), ToString::to_string);
     let mut publish = request.publish_with(&app, content)?.correlation(story);
     if let (None, None, Some(terms)) = (&request.retry, &request.timeout, &message.terms) {
         publish = publish.terms((**terms).clone());
@@ -156,9 +157,7 @@ fn like(record: &MessageRecord, edits: PublishRequest) -> Answer<(PublishRequest
         key: edits.key.or_else(|| message.key.as_ref().map(ToString::to_string)),
         queue: edits.queue.or_else(|| (!line.starts_with('~')).then(|| line.to_owned())),
         priority: edits.priority.or_else(|| Some(message.priority.level())),
-        transport: edits
-            .transport
-            .or_else(|| line.strip_prefix("~relay/").map(ToOwned::to_owned)),
+        transport: edits.transport.or_else(|| line.strip_prefix("~relay/").map(ToOwned::to_owned)),
         group: edits.group.or_else(|| group.map(|(_, group)| group.to_owned())),
         ..edits
     };
@@ -166,6 +165,8 @@ fn like(record: &MessageRecord, edits: PublishRequest) -> Answer<(PublishRequest
 }
 
 /// A field that was given, also as null.
-pub(super) fn given<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, D::Error> {
+pub(super) fn given<'de, D: serde::Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<Value>, D::Error> {
     Value::deserialize(deserializer).map(Some)
 }

@@ -100,8 +100,10 @@ pub(super) async fn pause(
         .field("reason", "is empty or too long"));
     }
     if let Some(until) = request.until.filter(|until| *until <= now) {
-        return Err(Problem::refused(format!("the pause would end at {until}, which is past; it is {now}"))
-            .field("until", "lies in the past"));
+        return Err(Problem::refused(format!(
+            "the pause would end at {until}, which is past; it is {now}"
+        ))
+        .field("until", "lies in the past"));
     }
     let (by, until) = (caller.name.clone(), request.until);
     let pause = Pause { by, reason: reason.to_owned(), at: now, until };
@@ -167,7 +169,7 @@ pub(super) async fn purge(
         queue: Some(queue.clone()),
         ..MessageFilter::default()
     };
-    let wanted = Wanted { filter, ..Wanted::default() };
+    let wanted = Wanted::from(filter);
     let found = look(&app, &wanted, None, SWEEP_MAX, |_| true).await?;
     let more = found.next.is_some();
     if request.dry_run {

@@ -85,7 +85,9 @@ impl Measured {
             for execution in paged.rows.iter().filter(|execution| execution.attempt > 0) {
                 let ago = between(execution.ended_at, now);
                 let minutes_ago = usize::try_from(ago.as_secs() / 60).unwrap_or(usize::MAX);
-                let Some(minute) = MINUTES.checked_sub(minutes_ago.saturating_add(1)) else { continue };
+                let Some(minute) = MINUTES.checked_sub(minutes_ago.saturating_add(1)) else {
+                    continue;
+                };
                 old = false;
                 let measures = self.at(&execution.queue);
                 measures.minutes.resize(MINUTES, 0);

@@ -60,7 +60,9 @@ impl SubscriptionView {
 fn find(app: &App, wanted: &str) -> Answer<SubscriptionStatus> {
     let known = app.punctual.subscriptions().list();
     known.into_iter().find(|status| id(&status.name) == wanted).ok_or_else(|| {
-        Problem::not_found(format!("this process has no subscription {wanted:?}; the list shows what it has"))
+        Problem::not_found(format!(
+            "this process has no subscription {wanted:?}; the list shows what it has"
+        ))
     })
 }
 

@@ -88,15 +88,17 @@ async fn view(
     let mut topics: BTreeSet<String> =
         ours.iter().map(|status| status.name.topic.to_string()).collect();
     topics.extend(told.and_then(Result::ok).into_iter().flatten().map(String::from));
-    let connected =
-        (!ours.is_empty()).then(|| ours.iter().all(|status| status.connected));
+    let connected = (!ours.is_empty()).then(|| ours.iter().all(|status| status.connected));
     Ok(TransportView {
         name: name.to_string(),
         kind: if transport.storage().is_some() { "stored" } else { "broker" },
         capabilities: serde_json::to_value(transport.capabilities()).unwrap_or(Value::Null),
         topics,
         connected,
-        relay: RelayView { depth, oldest_age_ms: oldest.map(|due| milliseconds(between(due, now))) },
+        relay: RelayView {
+            depth,
+            oldest_age_ms: oldest.map(|due| milliseconds(between(due, now))),
+        },
         circuit: ours.iter().map(|status| status.circuit).max_by_key(severity).map(Circuit::as_str),
     })
 }
