@@ -242,6 +242,6 @@ mod tests {
         assert_eq!((status, &problem["errors"][0]["field"]), (422, &"limit".into()), "{problem}");
         let (status, _, problem) = ask(Method::GET, "/one/x", None, b"").await;
         assert_eq!(status, 400);
-        assert!(problem["detail"].as_str().unwrap().contains("\"x\""), "{problem}");
+        assert!(problem["detail"].as_str().unwrap().contains("`x`"), "{problem}");
     }
 }

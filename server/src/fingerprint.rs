@@ -48,7 +48,9 @@ fn unquoted(text: &str) -> String {
 /// One word with its punctuation kept and its core replaced where it differs from case to case.
 fn word(word: &str) -> String {
     let edge = |letter: char| matches!(letter, '(' | ')' | '[' | ']' | ',' | ';' | ':' | '.' | '!');
-    let core = word.trim_matches(edge);
+    // Brackets and colons may belong to an address.
+    let whole = word.trim_start_matches('(').trim_end_matches([',', ';', '.', '!', ')']);
+    let core = if is_address(whole) { whole } else { word.trim_matches(edge) };
     let Some(start) = word.find(core).filter(|_| !core.is_empty()) else { return word.to_owned() };
     let (front, back) = (&word[..start], &word[start + core.len()..]);
     let replaced = if is_address(core) {
@@ -135,7 +137,7 @@ mod tests {
             ("cannot connect to 10.1.2.3:5432", "cannot connect to <address>"),
             ("cannot connect to db.example:5432", "cannot connect to <address>"),
             ("host 192.168.0.1 is down", "host <address> is down"),
-            ("[::1]:80 is closed", "[<address> is closed"),
+            ("[::1]:80 is closed (see ::1).", "<address> is closed (see <address>)."),
             ("status: 503 (attempt 2)", "status: <n> (attempt <n>)"),
             ("a\n  trace   follows", "a trace follows"),
             ("", ""),

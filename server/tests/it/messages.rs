@@ -82,6 +82,23 @@ async fn a_page_of_a_narrow_filter_goes_on_where_it_stopped() {
 }
 
 #[tokio::test]
+async fn looking_stops_after_so_many_rows_and_says_so() {
+    let site = idle();
+    let oldest = publish(&site, &json!({"topic": "mail", "key": "needle"})).await;
+    let items = json!({ "items": vec![json!({"topic": "hay"}); 1_000] });
+    for _ in 0..10 {
+        assert_eq!(site.post("/api/v1/messages/batch", &items).await.status, StatusCode::CREATED);
+    }
+    let first = site.get("/api/v1/messages?search=needle").await.json;
+    assert_eq!((ids(&first).len(), &first["more"]), (0, &json!(true)));
+    let count = site.get("/api/v1/messages/count?search=hay").await.json;
+    assert_eq!(count, json!({"count": 10_000, "more": true}));
+    let next = first["next"].as_str().unwrap();
+    let second = site.get(&format!("/api/v1/messages?search=needle&after={next}")).await.json;
+    assert_eq!((ids(&second), &second["more"]), (vec![oldest.as_str()], &json!(false)));
+}
+
+#[tokio::test]
 async fn wrong_filters_are_refused_by_name() {
     let site = idle();
     for (query, field) in [
