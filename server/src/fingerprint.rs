@@ -73,7 +73,7 @@ fn is_address(core: &str) -> bool {
     }
     let port = |text: &str| !text.is_empty() && text.chars().all(|c| c.is_ascii_digit());
     match core.rsplit_once(':') {
-        Some((host, digits)) if port(digits) => is_host(host.trim_matches(['[', ']'])),
+        Some((host, digits)) if port(digits) && is_host(host.trim_matches(['[', ']'])) => true,
         _ => core.parse::<std::net::IpAddr>().is_ok(),
     }
 }

@@ -7,7 +7,6 @@ use serde_json::json;
 
 use crate::work::{dead, idle, publish_to};
 
-// spec: T-33, T-34
 #[tokio::test]
 async fn the_same_failure_is_one_group() {
     let site = idle();
@@ -38,7 +37,7 @@ async fn the_same_failure_is_one_group() {
     assert_eq!(list["items"].as_array().unwrap().len(), 1);
 }
 
-// spec: T-6
+// spec: T-6, T-34
 #[tokio::test]
 async fn a_group_is_sent_again_or_thrown_away() {
     let site = idle();

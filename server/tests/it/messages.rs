@@ -13,7 +13,6 @@ fn ids(list: &Value) -> Vec<&str> {
     list["items"].as_array().unwrap().iter().map(|one| one["id"].as_str().unwrap()).collect()
 }
 
-// spec: C-7
 #[tokio::test]
 async fn lists_are_pages_without_offsets() {
     let site = idle();
@@ -176,7 +175,7 @@ async fn what_the_rules_hide_is_never_shown() {
     }
 }
 
-// spec: C-7
+// spec: T-6
 #[tokio::test]
 async fn acting_on_a_message_does_what_its_state_allows() {
     let site = idle();
@@ -237,6 +236,11 @@ async fn executions_are_found_by_what_became_of_them() {
     }
     let of = site.get(&format!("/api/v1/executions?message={id}")).await.json;
     assert_eq!(of["items"][0]["note"], "no such order");
+    let first = site.get("/api/v1/executions?limit=1").await.json;
+    assert_eq!(ids(&first), [of["items"][0]["id"].as_str().unwrap()], "the newest first");
+    let path = format!("/api/v1/executions?limit=1&after={}", first["next"].as_str().unwrap());
+    let second = site.get(&path).await.json;
+    assert_eq!((&second["items"][0]["topic"], &second["next"]), (&json!("mail"), &Value::Null));
     let wrong = site.get("/api/v1/executions?ending=exploded").await;
     assert_eq!(
         (wrong.status, &wrong.json["errors"][0]["field"]),
