@@ -1,6 +1,9 @@
 //! The REST API, one file per subject, and its description generated from the same code.
 
+mod calendar;
+mod clock_change;
 mod jobs;
+mod schedule;
 
 use axum::Json;
 use axum::Router;
@@ -21,6 +24,7 @@ struct Description;
 /// Every endpoint under `/api`.
 pub(crate) fn routes() -> Router<App> {
     let v1 = OpenApiRouter::new().merge(jobs::routes());
+    let v1 = v1.merge(schedule::routes()).merge(calendar::routes());
     let (router, description) =
         OpenApiRouter::with_openapi(Description::openapi()).nest("/api/v1", v1).split_for_parts();
     router.route("/api/openapi.json", get(|| async move { Json(description) }))
