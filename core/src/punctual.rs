@@ -11,6 +11,9 @@ mod shared;
 mod until;
 
 pub use builder::Builder;
+pub(crate) use builder::check_jobs;
+pub(crate) use configure::schedules;
+pub(crate) use registering::jobs;
 pub use running::{Punctual, Stopped};
 #[cfg(feature = "signals")]
 pub use until::signalled;

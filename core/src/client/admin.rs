@@ -1,8 +1,9 @@
 //! The operator's view: look at jobs, messages and history; trigger, pause, resume, cancel, redrive.
-//! Every change is a compare-and-set or a command that the storage answers; nothing is forced. Edits,
-//! moves of the cursor, backfills, commands by filter, status and health are in files of their own.
+//! Every change is a compare-and-set or a command that the storage answers; nothing is forced. Declarations,
+//! edits, moves of the cursor, backfills, commands by filter, status and health are in files of their own.
 
 mod backfill;
+mod declaring;
 mod editing;
 mod health;
 mod moving;
@@ -16,6 +17,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 pub use backfill::{Backfill, BackfillOrder, Backfilled, OCCURRENCES_MAX, Which};
+pub use declaring::Reconciled;
 pub use sweeping::{Counted, SWEEP_MAX, Swept};
 
 use crate::clock::subtract;

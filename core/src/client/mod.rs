@@ -16,8 +16,8 @@ mod ties;
 mod via;
 
 pub use admin::{
-    Admin, Backfill, BackfillOrder, Backfilled, Counted, OCCURRENCES_MAX, PauseRequest, SWEEP_MAX,
-    Swept, Triggered, Which,
+    Admin, Backfill, BackfillOrder, Backfilled, Counted, OCCURRENCES_MAX, PauseRequest, Reconciled,
+    SWEEP_MAX, Swept, Triggered, Which,
 };
 pub use batch::{BATCH_MEMBERS_MAX, Batch, Batched};
 pub use job_options::Exclusion;

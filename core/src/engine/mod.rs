@@ -42,7 +42,7 @@ pub use pulse::BEATS_MISSED;
 pub(crate) use pulse::{PULSE_REST_MAX, Pulse, alive, goodbye};
 pub use recent::RECENT_RUNS_MAX;
 pub(crate) use recent::Recent;
-pub(crate) use reconciler::Reconciler;
+pub(crate) use reconciler::{Came, Reconciler, declare, retire, stored};
 pub(crate) use registry::{Registration, Registry};
 pub(crate) use relay::Relay;
 pub(crate) use rescuer::Rescuer;

@@ -11,7 +11,7 @@ use super::recent::Recent;
 use super::{Hooks, Options, Registry, Stop, Switchboard, Turns};
 use crate::client::Outbound;
 use crate::clock::{Clock, StorageClock};
-use crate::config::Misconfigured;
+use crate::config::{Configuration, Misconfigured};
 use crate::event::Events;
 use crate::handler::{Rules, States};
 use crate::inspect::Inspect;
@@ -19,6 +19,7 @@ use crate::lock::Locks;
 use crate::middleware::Middleware;
 use crate::model::{ExecutionId, IdSource, MessageId, ProcessId, Terms, TransportName};
 use crate::policy::Declaration;
+use crate::schedule::Calendar;
 use crate::storage::{Bell, Storage};
 use crate::transport::Transport;
 
@@ -55,6 +56,9 @@ pub(crate) struct Process {
     /// What this process declares, and the stamp it does so under.
     pub(crate) declarations: Vec<Declaration>,
     pub(crate) release: u64,
+    /// What jobs may name, and what the configuration says about them, also about those to come.
+    pub(crate) calendars: Vec<Calendar>,
+    pub(crate) configurations: Vec<Configuration>,
     /// What of the configuration could not be used.
     pub(crate) misconfigured: Vec<Misconfigured>,
     /// Until when the others believe us alive; see [`alive`](super::pulse::alive).

@@ -1,22 +1,26 @@
 //! The reconciler: what the code declares, what the configuration overrides and what the storage
 //! remembers become one. It runs inside the scheduler's first turn and is tried again until it
-//! succeeds, so that a storage that is down at start delays scheduling and nothing else.
+//! succeeds, so that a storage that is down at start delays scheduling and nothing else. What is
+//! declared while a process runs takes the same two steps, [`declare`] and [`retire`].
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use futures_util::future::try_join_all;
 use jiff::Timestamp;
 
 use super::Process;
 use crate::error::{Error, Result};
 use crate::event::Event;
 use crate::inspect::JobFilter;
-use crate::model::JobName;
+use crate::model::{JobName, JobRecord};
 use crate::policy::{Declaration, DeclaredSet, Reconciled, reconcile, retire_vanished};
 use crate::storage::Declared;
 
 /// How often one job is read and decided again when others write at the same time.
 const TRIES_MAX: usize = 10;
+/// How many jobs are written at once: storages share a commit between those who wait for one.
+const TOGETHER_MAX: usize = 64;
 
 /// Brings the storage in line with the declarations, once.
 pub(crate) struct Reconciler {
@@ -34,61 +38,124 @@ impl Reconciler {
         if self.done {
             return Ok(());
         }
-        for declaration in &self.process.declarations {
-            self.declare(declaration, now).await?;
+        let process = &*self.process;
+        let declarations = &process.declarations;
+        if !declarations.is_empty() {
+            let stored = stored(process).await?;
+            for (declaration, came) in
+                declarations.iter().zip(declare(process, declarations, &stored, now).await?)
+            {
+                if let Came::Foreign(owner) = came {
+                    // One job of another application must not keep ours from being declared.
+                    let job = declaration.job.name.clone();
+                    process.events.emit(Event::JobForeign { job, owner });
+                }
+            }
         }
-        self.retire(now).await?;
+        let names = declarations.iter().map(|declaration| declaration.job.name.clone()).collect();
+        let set = DeclaredSet {
+            app: &process.app,
+            release: process.release,
+            names: &names,
+            allow_empty: process.options.allow_empty_reconcile,
+        };
+        retire(process, &set, now).await?;
         self.done = true;
         Ok(())
     }
+}
 
-    async fn declare(&self, declaration: &Declaration, now: Timestamp) -> Result<()> {
-        let name = &declaration.job.name;
-        for _ in 0..TRIES_MAX {
-            let stored = self.process.inspect.job(name).await?;
-            let record = match reconcile(stored.as_ref(), declaration, now) {
-                Reconciled::Unchanged | Reconciled::Outdated => return Ok(()),
-                Reconciled::Foreign(owner) => {
-                    // One job of another application must not keep ours from being declared.
-                    self.process.events.emit(Event::JobForeign { job: name.clone(), owner });
-                    return Ok(());
-                }
-                Reconciled::Create(record) | Reconciled::Change(record) => record,
-            };
-            let cursor = record.cursor;
-            let seen = stored.as_ref().map(|stored| stored.version);
-            let change = match self.process.storage.declare(*record, seen, now).await? {
-                Declared::Created => "created",
-                Declared::Changed => "changed",
-                Declared::Unchanged => return Ok(()),
-                Declared::Raced => continue,
-            };
-            self.process.events.emit(Event::JobDeclared { job: name.clone(), change, cursor });
-            return Ok(());
-        }
-        Err(Error::unavailable(format!("the job {name:?} kept changing while it was declared"))
-            .during("reconcile"))
+/// What a declaration came to.
+pub(crate) enum Came {
+    /// It is stored; this is the record now.
+    Stored(Box<JobRecord>, Declared),
+    /// A newer release has spoken already.
+    Outdated(Box<JobRecord>),
+    /// The name belongs to a job that this application declares.
+    Foreign(String),
+}
+
+/// Every job that the storage remembers, by name.
+pub(crate) async fn stored(process: &Process) -> Result<BTreeMap<JobName, JobRecord>> {
+    let records = process.inspect.jobs(JobFilter::default()).await?;
+    Ok(records.into_iter().map(|record| (record.job.name.clone(), record)).collect())
+}
+
+/// Stores declarations, as far as they differ from what was seen; answers what each came to.
+pub(crate) async fn declare(
+    process: &Process,
+    declarations: &[Declaration],
+    seen: &BTreeMap<JobName, JobRecord>,
+    now: Timestamp,
+) -> Result<Vec<Came>> {
+    let mut came = Vec::with_capacity(declarations.len());
+    for some in declarations.chunks(TOGETHER_MAX) {
+        let declared = some.iter().map(|declaration| {
+            let seen = seen.get(&declaration.job.name).cloned();
+            declare_one(process, declaration, seen, now)
+        });
+        came.extend(try_join_all(declared).await?);
     }
+    Ok(came)
+}
 
-    async fn retire(&self, now: Timestamp) -> Result<()> {
-        let app = &self.process.app;
-        let stored = self
-            .process
-            .inspect
-            .jobs(JobFilter { app: Some(app.clone()), ..JobFilter::default() })
-            .await?;
-        let declared = &self.process.declarations;
-        let names: BTreeSet<JobName> =
-            declared.iter().map(|declaration| declaration.job.name.clone()).collect();
-        let allow_empty = self.process.options.allow_empty_reconcile;
-        let release = self.process.release;
-        let set = DeclaredSet { app, release, names: &names, allow_empty };
-        for record in retire_vanished(&stored, &set, now) {
-            let (job, seen) = (record.job.name.clone(), record.version - 1);
-            if self.process.storage.declare(record, Some(seen), now).await? == Declared::Changed {
-                self.process.events.emit(Event::JobRetired { job, reason: "removed" });
+async fn declare_one(
+    process: &Process,
+    declaration: &Declaration,
+    mut seen: Option<JobRecord>,
+    now: Timestamp,
+) -> Result<Came> {
+    let name = &declaration.job.name;
+    for _ in 0..TRIES_MAX {
+        let record = match (reconcile(seen.as_ref(), declaration, now), seen.take()) {
+            (Reconciled::Foreign(owner), _) => return Ok(Came::Foreign(owner)),
+            (Reconciled::Unchanged, Some(seen)) => {
+                return Ok(Came::Stored(Box::new(seen), Declared::Unchanged));
             }
-        }
-        Ok(())
+            (Reconciled::Outdated, Some(seen)) => return Ok(Came::Outdated(Box::new(seen))),
+            (Reconciled::Create(record), _) => (record, None),
+            (Reconciled::Change(record), seen) => (record, seen),
+            // Nothing is unchanged or outdated that was never stored.
+            (Reconciled::Unchanged | Reconciled::Outdated, None) => continue,
+        };
+        let (record, before) = record;
+        let version = before.as_ref().map(|before| before.version);
+        let answer = process.storage.declare((*record).clone(), version, now).await?;
+        let change = match answer {
+            Declared::Created => "created",
+            Declared::Changed => "changed",
+            Declared::Unchanged => {
+                let record = before.map_or(record, Box::new);
+                return Ok(Came::Stored(record, Declared::Unchanged));
+            }
+            Declared::Raced => {
+                seen = process.inspect.job(name).await?;
+                continue;
+            }
+        };
+        let (job, cursor) = (name.clone(), record.cursor);
+        process.events.emit(Event::JobDeclared { job, change, cursor });
+        return Ok(Came::Stored(record, answer));
     }
+    Err(Error::unavailable(format!("the job {name:?} kept changing while it was declared"))
+        .during("reconcile"))
+}
+
+/// Retires what an application no longer declares; answers the names.
+pub(crate) async fn retire(
+    process: &Process,
+    set: &DeclaredSet<'_>,
+    now: Timestamp,
+) -> Result<BTreeSet<JobName>> {
+    let filter = JobFilter { app: Some(set.app.to_owned()), ..JobFilter::default() };
+    let stored = process.inspect.jobs(filter).await?;
+    let mut retired = BTreeSet::new();
+    for record in retire_vanished(&stored, set, now) {
+        let (job, seen) = (record.job.name.clone(), record.version - 1);
+        if process.storage.declare(record, Some(seen), now).await? == Declared::Changed {
+            process.events.emit(Event::JobRetired { job: job.clone(), reason: "removed" });
+            retired.insert(job);
+        }
+    }
+    Ok(retired)
 }

@@ -112,7 +112,8 @@ pub(super) fn bounded_like(
 /// Compares a declaration with what is stored under its name.
 ///
 /// What is seeded only fills a gap: afterwards the storage is the authority. What is declared in code
-/// follows the code, and takes over a name that nobody declares any more.
+/// follows the code, and takes over a name that nobody declares any more, or that was made at run time.
+/// What is made at run time never takes over what others declare or have made.
 pub fn reconcile(
     stored: Option<&JobRecord>,
     declaration: &Declaration,
@@ -126,7 +127,12 @@ pub fn reconcile(
     }
     let same_owner = stored.app == declaration.app && stored.origin == declaration.origin;
     let removed = stored.retired == Some(Retirement::Removed);
-    if stored.origin == Origin::Declared && !same_owner && !removed {
+    let is_anothers = match declaration.origin {
+        // What was made at run time is nobody's against the code, and its maker's against others.
+        Origin::Runtime if stored.origin == Origin::Runtime => stored.app != declaration.app,
+        _ => stored.origin == Origin::Declared && !same_owner,
+    };
+    if is_anothers && !removed {
         return Reconciled::Foreign(stored.app.clone());
     }
     if same_owner && declaration.release < stored.release {

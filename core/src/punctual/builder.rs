@@ -299,6 +299,8 @@ impl Builder {
             recent: Recent::default(),
             declarations,
             release: self.release,
+            calendars: self.calendars,
+            configurations: sources,
             misconfigured,
             alive_until: Mutex::new(Timestamp::MIN),
         });
@@ -378,7 +380,7 @@ fn subscriptions(
     Ok(subscriptions)
 }
 
-fn check_jobs(jobs: &[Job], holds: bool, options: &Options) -> Result<()> {
+pub(crate) fn check_jobs(jobs: &[Job], holds: bool, options: &Options) -> Result<()> {
     for job in jobs {
         job.body.check(options.payload_max).map_err(|error| {
             Error::invalid(format!("the job {:?} cannot be declared: {error}", job.name))

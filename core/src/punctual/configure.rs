@@ -105,8 +105,19 @@ pub(super) fn configured(
         let (key, problem) = (key.clone(), problem.clone());
         events.emit(Event::ConfigurationIgnored { key, problem });
     }
-    let mut schedules = vec![None; jobs.len()];
-    for (place, key, text) in resolved.texts {
+    let (schedules, wrong) = schedules(jobs, resolved.texts, events);
+    resolved.ignored.extend(wrong);
+    (schedules, resolved.ignored)
+}
+
+/// The schedule that each configured text makes of its job, and those that make none.
+pub(crate) fn schedules(
+    jobs: &[Job],
+    texts: Vec<(usize, String, String)>,
+    events: &Events,
+) -> (Vec<Option<Schedule>>, Vec<Misconfigured>) {
+    let (mut schedules, mut wrong) = (vec![None; jobs.len()], Vec::new());
+    for (place, key, text) in texts {
         match configured_schedule(&jobs[place], &text) {
             Ok(schedule) => schedules[place] = Some(schedule),
             Err(error) => {
@@ -117,9 +128,9 @@ pub(super) fn configured(
                     error: problem.clone(),
                 });
                 let job = Some(job.as_str().to_owned());
-                resolved.ignored.push(Misconfigured { key, job, text, problem });
+                wrong.push(Misconfigured { key, job, text, problem });
             }
         }
     }
-    (schedules, resolved.ignored)
+    (schedules, wrong)
 }

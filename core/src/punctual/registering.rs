@@ -33,7 +33,7 @@ pub(super) fn registry(handlers: Vec<Registering>, states: &States) -> Result<Re
 }
 
 /// The jobs, each name once, with regard to where they were declared.
-pub(super) fn jobs(builders: Vec<JobBuilder>, calendars: &[Calendar]) -> Result<Vec<Job>> {
+pub(crate) fn jobs(builders: Vec<JobBuilder>, calendars: &[Calendar]) -> Result<Vec<Job>> {
     let mut places: HashMap<String, (usize, Option<&'static str>)> = HashMap::new();
     let mut jobs: Vec<Job> = Vec::with_capacity(builders.len());
     for builder in builders {

@@ -33,6 +33,7 @@ mod keeping;
 mod leases;
 mod lifecycle;
 mod limiting;
+mod making;
 mod middleware;
 mod misfires;
 mod moving;

@@ -229,6 +229,14 @@ fn a_name_has_one_owner() {
         reconcile(Some(&stored()), &made, today("12:34:00")),
         Reconciled::Foreign("shop".to_owned())
     );
+    // And what one application has made at run time, another one does not make anew.
+    let own = JobRecord { origin: Origin::Runtime, ..stored() };
+    assert!(matches!(reconcile(Some(&own), &made, today("12:34:00")), Reconciled::Change(_)));
+    let others = Declaration { app: "bank".to_owned(), ..made };
+    assert_eq!(
+        reconcile(Some(&own), &others, today("12:34:00")),
+        Reconciled::Foreign("shop".to_owned())
+    );
     // A seed fills a gap and nothing else.
     let seed = Declaration { origin: Origin::Seeded, ..declaration(cron("*/10 * * * *"), 9) };
     assert_eq!(reconcile(Some(&stored()), &seed, today("12:34:00")), Reconciled::Unchanged);

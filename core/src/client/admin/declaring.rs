@@ -1,0 +1,161 @@
+//! Declaring jobs while a process runs: one by one, or the whole set of a source such as a configuration
+//! file. What that means for what is stored is decided in `policy/reconcile.rs`, as at a start.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+
+use super::Admin;
+use crate::client::JobBuilder;
+use crate::config::resolve;
+use crate::engine::{Came, declare, retire, stored};
+use crate::error::{Error, Result};
+use crate::model::{JobName, JobRecord, Origin, Retirement, Steer};
+use crate::policy::{Declaration, DeclaredSet, Reconciled as Decided, reconcile};
+use crate::punctual::{check_jobs, jobs, schedules};
+use crate::storage::Declared;
+
+/// What declaring the whole set of a source came to, by name.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Reconciled {
+    /// Jobs that are new.
+    pub created: Vec<JobName>,
+    /// Jobs that differed, or came back.
+    pub changed: Vec<JobName>,
+    /// Jobs that are as they were, or that a newer release has spoken about.
+    pub unchanged: Vec<JobName>,
+    /// Jobs that are no longer in the set.
+    pub retired: Vec<JobName>,
+}
+
+impl Admin {
+    /// Creates a job, or changes its definition, now. It belongs to this application, is kept across
+    /// restarts, and no start retires it; [`Admin::retire`] does. What operators did to it, pause
+    /// included, stays. A name that code, a source or another application has is refused as a conflict.
+    ///
+    /// Its handler is found by its topic, here or in another process. Who makes such jobs from outside
+    /// gives them [`JobBuilder::topic`] with a topic that has a handler.
+    pub async fn declare(&self, job: JobBuilder) -> Result<(JobRecord, Declared)> {
+        let app = self.process.app.clone();
+        // Whoever made it changes it: a release has nothing to say about what no release brings.
+        let declarations = self.declarations(vec![job], &app, 0, Origin::Runtime)?;
+        let now = self.process.now();
+        let mut seen = BTreeMap::new();
+        for declaration in &declarations {
+            let name = &declaration.job.name;
+            seen.extend(self.process.inspect.job(name).await?.map(|record| (name.clone(), record)));
+        }
+        let came = declare(&self.process, &declarations, &seen, now).await?;
+        match came.into_iter().zip(&declarations).next() {
+            Some((Came::Stored(record, declared), _)) => Ok((*record, declared)),
+            Some((Came::Outdated(record), _)) => Ok((*record, Declared::Unchanged)),
+            Some((Came::Foreign(owner), declaration)) => {
+                Err(foreign(&[(&declaration.job.name, &owner)]))
+            }
+            None => Err(Error::internal("no job came of one job")),
+        }
+    }
+
+    /// Lets a job fire no more; what runs goes on, and its history stays. Declared again it comes back:
+    /// one of code at the next start, one of a source with the next set, any other by
+    /// [`Admin::declare`].
+    pub async fn retire(&self, job: impl AsRef<str>) -> Result<JobRecord> {
+        self.steer(job.as_ref(), Steer::Retire { reason: Retirement::Removed }, "retired").await
+    }
+
+    /// Replaces everything that a source declares, such as a configuration file that was read again. Jobs
+    /// that are no longer in the set are retired, those that had been retired come back, and what
+    /// operators did stays. An empty set is meant: it retires everything of the source.
+    ///
+    /// Everything is checked before anything is written: a wrong job, or a name that code, another source
+    /// or another application has, refuses the whole set. A job that was made by [`Admin::declare`] is
+    /// taken over.
+    ///
+    /// The source is the application the jobs belong to, so it needs a name of its own.
+    pub async fn reconcile(&self, source: &str, jobs: Vec<JobBuilder>) -> Result<Reconciled> {
+        let process = &*self.process;
+        if source.trim().is_empty() || source == process.app {
+            return Err(Error::invalid(format!(
+                "the source {source:?} needs a name of its own, other than that of the application"
+            )));
+        }
+        let release = process.release;
+        let declarations = self.declarations(jobs, source, release, Origin::Declared)?;
+        let (now, stored) = (process.now(), stored(process).await?);
+        let taken: Vec<(&JobName, String)> =
+            declarations.iter().filter_map(|declared| taken(declared, &stored, now)).collect();
+        if !taken.is_empty() {
+            let taken: Vec<_> = taken.iter().map(|(name, owner)| (*name, owner.as_str())).collect();
+            return Err(foreign(&taken));
+        }
+        let mut reconciled = Reconciled::default();
+        let came = declare(process, &declarations, &stored, now).await?;
+        for (declaration, came) in declarations.iter().zip(came) {
+            let name = &declaration.job.name;
+            let names = match came {
+                Came::Stored(_, Declared::Created) => &mut reconciled.created,
+                Came::Stored(_, Declared::Changed) => &mut reconciled.changed,
+                Came::Stored(..) | Came::Outdated(_) => &mut reconciled.unchanged,
+                // Somebody was faster; the next set is refused as a whole.
+                Came::Foreign(owner) => return Err(foreign(&[(name, &owner)])),
+            };
+            names.push(name.clone());
+        }
+        let names = declarations.iter().map(|declaration| declaration.job.name.clone()).collect();
+        let set = DeclaredSet { app: source, release, names: &names, allow_empty: true };
+        reconciled.retired = retire(process, &set, now).await?.into_iter().collect();
+        Ok(reconciled)
+    }
+
+    /// Builders as declarations, all of them checked, with what the configuration says about them.
+    fn declarations(
+        &self,
+        builders: Vec<JobBuilder>,
+        app: &str,
+        release: u64,
+        origin: Origin,
+    ) -> Result<Vec<Declaration>> {
+        let process = &*self.process;
+        let jobs = jobs(builders, &process.calendars)?;
+        check_jobs(&jobs, process.holds, &process.options)?;
+        let texts = resolve(&process.configurations, &jobs).texts;
+        let (configured, _) = schedules(&jobs, texts, &process.events);
+        let declared = jobs.into_iter().zip(configured).map(|(job, configured)| {
+            let app = app.to_owned();
+            Declaration { job, configured, app, release, origin }
+        });
+        Ok(declared.collect())
+    }
+}
+
+/// Whose job it is already, when it is somebody else's.
+fn taken<'a>(
+    declaration: &'a Declaration,
+    stored: &BTreeMap<JobName, JobRecord>,
+    now: Timestamp,
+) -> Option<(&'a JobName, String)> {
+    let name = &declaration.job.name;
+    match reconcile(stored.get(name), declaration, now) {
+        Decided::Foreign(owner) => Some((name, owner)),
+        _ => None,
+    }
+}
+
+/// The most names that are spelled out.
+const NAMED_MAX: usize = 10;
+
+fn foreign(taken: &[(&JobName, &str)]) -> Error {
+    let named: Vec<String> = taken
+        .iter()
+        .take(NAMED_MAX)
+        .map(|(name, owner)| format!("{name:?} of {owner:?}"))
+        .collect();
+    let more = match taken.len() - named.len() {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    Error::conflict(format!(
+        "somebody else declares the job {}{more}; choose another name, or remove it there first",
+        named.join(", ")
+    ))
+}
