@@ -13,6 +13,7 @@ mod listen;
 mod page;
 mod problem;
 mod router;
+mod spec;
 
 pub use app::{App, Parts};
 pub use audit::{Audit, Change, Entry};
@@ -20,3 +21,7 @@ pub use caller::{Caller, Role};
 pub use listen::{Listening, listen};
 pub use problem::Problem;
 pub use router::router;
+pub use spec::{
+    COMMAND_TOPIC, CommandTarget, FieldError, HTTP_TOPIC, HttpTarget, JobSpec, PUBLISH_TOPIC,
+    PublishTarget, RetrySpec, Secret, Signature, Statuses, Target, Work,
+};
