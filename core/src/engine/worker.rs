@@ -55,8 +55,9 @@ pub(crate) struct QueueWorker {
 
 impl QueueWorker {
     pub(crate) fn new(process: Arc<Process>, settler: Settler, worked: Worked) -> Self {
-        let Worked { queue, concurrency, running_max } = worked;
-        let (name, slots) = (format!("worker of {queue}"), Slots::new(concurrency));
+        let slots = process.queues.serve(&worked);
+        let Worked { queue, running_max, .. } = worked;
+        let name = format!("worker of {queue}");
         let (rates, claimed_last, full_claims) = (Rates::default(), 0, 0);
         Self { process, settler, queue, name, slots, running_max, rates, claimed_last, full_claims }
     }
@@ -72,13 +73,16 @@ impl QueueWorker {
     }
 
     /// The line it works on.
-    pub(crate) fn line(&self) -> Line {
+    fn line(&self) -> Line {
         Line::Queue(self.queue.clone())
     }
 
-    /// Rings when slots became free.
-    pub(crate) fn freed(&self) -> Wakeup {
-        self.slots.wakeup()
+    /// Whatever may give it something to do: the storage, the lookout, slots that became free, switches.
+    pub(crate) fn wakeups(&self) -> Vec<Wakeup> {
+        let (process, line) = (&self.process, self.line());
+        let storage = process.storage.wakeup(&line);
+        let switched = process.queues.wakeup();
+        vec![storage, process.watched.watch(line), self.slots.wakeup(), switched]
     }
 
     /// How many messages to claim now. Under load slots become free one by one; letting the attempts
@@ -124,12 +128,18 @@ impl Service for QueueWorker {
     }
 
     async fn turn(&mut self, now: Timestamp) -> Result<Turn> {
+        if self.process.queues.is_paused(&self.queue) {
+            return Ok(Turn::WhenWoken);
+        }
         let limit = self.room().await;
         if limit == 0 {
             self.slots.starve();
             return Ok(Turn::WhenWoken);
         }
         let now = alive(&self.process, now).await?;
+        if self.process.queues.is_paused(&self.queue) {
+            return Ok(Turn::WhenWoken);
+        }
         let until = add(now, self.process.options.lease_length);
         let claim = Claim {
             running_max: self.running_max,
