@@ -71,6 +71,14 @@ impl Crew {
         Ok(())
     }
 
+    /// The settler, while the process runs: also while it stops and takes no new work.
+    pub(crate) fn settling(&self) -> Result<Settler> {
+        let settler = self.settler.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        settler.ok_or_else(|| {
+            Error::unavailable("the process does not run; start it, or ask another one")
+        })
+    }
+
     /// The settler, while the process runs and takes new work.
     fn settler(&self, process: &Process) -> Result<Settler> {
         let settler = self.settler.lock().unwrap_or_else(PoisonError::into_inner).clone();

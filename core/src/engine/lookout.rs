@@ -12,6 +12,9 @@ use crate::clock::next_tick;
 use crate::error::Result;
 use crate::storage::{Bell, Line, Wakeup};
 
+/// The most lines that are looked at for those who only wait.
+const LISTENED_MAX: usize = 10_000;
+
 /// The lines a process looks at. They only ever become more, so a place in the list is a line's for good.
 #[derive(Default)]
 pub(crate) struct Watched {
@@ -30,6 +33,20 @@ impl Watched {
     pub(crate) fn watch(&self, line: Line) -> Wakeup {
         let (bell, wakeup) = Wakeup::new();
         self.lock().push(Watch { line, bell, known: None });
+        wakeup
+    }
+
+    /// The same for those who come and go: everybody who waits for a line hears the same bell. Beyond a
+    /// bound nobody rings, and the storage's own bell is all there is.
+    pub(crate) fn listen(&self, line: &Line) -> Wakeup {
+        let mut lines = self.lock();
+        if let Some(watch) = lines.iter().find(|watch| watch.line == *line) {
+            return watch.bell.wakeup();
+        }
+        let (bell, wakeup) = Wakeup::new();
+        if lines.len() < LISTENED_MAX {
+            lines.push(Watch { line: line.clone(), bell, known: None });
+        }
         wakeup
     }
 

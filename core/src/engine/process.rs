@@ -8,7 +8,7 @@ use jiff::Timestamp;
 
 use super::in_flight::InFlight;
 use super::recent::Recent;
-use super::{Hooks, Options, QueueBoard, Registry, Stop, Switchboard, Turns, Watched};
+use super::{Hooks, Options, QueueBoard, Registry, Remotes, Stop, Switchboard, Turns, Watched};
 use crate::client::Outbound;
 use crate::clock::{Clock, StorageClock};
 use crate::config::{Configuration, Misconfigured};
@@ -42,6 +42,7 @@ pub(crate) struct Process {
     pub(crate) registry: Registry,
     pub(crate) switchboard: Switchboard,
     pub(crate) queues: QueueBoard,
+    pub(crate) remotes: Remotes,
     /// What the lookout looks at.
     pub(crate) watched: Watched,
     pub(crate) states: States,

@@ -62,16 +62,6 @@ impl QueueWorker {
         Self { process, settler, queue, name, slots, running_max, rates, claimed_last, full_claims }
     }
 
-    /// The priority that goes first this time, while there is more to do than can be done.
-    fn favoured(&self) -> Option<Priority> {
-        if self.full_claims == 0 || !self.full_claims.is_multiple_of(FAVOUR_EVERY) {
-            return None;
-        }
-        let levels = u32::from(Priority::HIGHEST.level()) + 1;
-        let level = u8::try_from(self.full_claims / FAVOUR_EVERY % levels).ok()?;
-        Priority::new(level).ok()
-    }
-
     /// The line it works on.
     fn line(&self) -> Line {
         Line::Queue(self.queue.clone())
@@ -143,7 +133,7 @@ impl Service for QueueWorker {
         let until = add(now, self.process.options.lease_length);
         let claim = Claim {
             running_max: self.running_max,
-            first: self.favoured(),
+            first: favoured(self.full_claims),
             ..Claim::new(self.queue.clone(), self.process.id, limit, until)
         };
         let claimed = self.process.storage.claim(claim, now).await?;
@@ -172,6 +162,16 @@ impl Service for QueueWorker {
             None => Turn::WhenWoken,
         })
     }
+}
+
+/// The priority that goes first this time, while there is more to do than can be done.
+pub(super) fn favoured(full_claims: u32) -> Option<Priority> {
+    if full_claims == 0 || !full_claims.is_multiple_of(FAVOUR_EVERY) {
+        return None;
+    }
+    let levels = u32::from(Priority::HIGHEST.level()) + 1;
+    let level = u8::try_from(full_claims / FAVOUR_EVERY % levels).ok()?;
+    Priority::new(level).ok()
 }
 
 /// Starts an attempt in its own task. It is counted in before the task exists, so that shutdown and

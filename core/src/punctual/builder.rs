@@ -16,7 +16,7 @@ use crate::clock::{Clock, StorageClock, SystemClock};
 use crate::codec::Codecs;
 use crate::config::Configuration;
 use crate::engine::{
-    Control, Hooks, InFlight, Options, Process, QueueBoard, Recent, Roles, Stop,
+    Control, Hooks, InFlight, Options, Process, QueueBoard, Recent, Remotes, Roles, Stop,
     Subscribed, Surroundings, Switchboard, Watched, Worked,
 };
 use crate::error::{Error, Result};
@@ -293,6 +293,7 @@ impl Builder {
             registry,
             switchboard,
             queues: queue_board(&queues, self.options.handling),
+            remotes: Remotes::default(),
             watched: Watched::default(),
             options: self.options,
             states,

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use futures_util::future::join_all;
 
 use super::Builder;
-use crate::client::{Admin, Jobs, Publisher, Queues, Subscriptions};
+use crate::client::{Admin, Jobs, Publisher, Queues, Remote, Subscriptions};
 use crate::clock::{Clock, add, within};
 use crate::engine::{
     Control, Crew, Lookout, PULSE_REST_MAX, Pace, Process, Pruner, Pulse, QueueWorker, Reconciler,
@@ -101,6 +101,11 @@ impl Punctual {
     /// Looks at the queues of this process, and steers them.
     pub fn queues(&self) -> Queues {
         Queues::new(self.process.clone(), self.crew.clone())
+    }
+
+    /// Work for processes elsewhere, in any language.
+    pub fn remote(&self) -> Remote {
+        Remote::new(self.process.clone(), self.crew.clone())
     }
 
     /// What happens, as it happens.

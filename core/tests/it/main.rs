@@ -45,6 +45,7 @@ mod reconciliation;
 mod redriving;
 mod rehearsing;
 mod relaying;
+mod remote;
 mod reporting;
 mod requests;
 mod roles;

@@ -21,6 +21,7 @@ async fn nothing_of_a_paused_queue_is_claimed_and_the_others_go_on() {
         Bench::start_in(world, |builder| working(&log)(builder.storage(faulty.clone()))).await;
     let (queues, publisher) = (bench.punctual.queues(), bench.punctual.publisher());
     queues.pause("slow").unwrap();
+    bench.rest().await;
     let before = faulty.calls("claim");
     publisher.publish("mail", "held").queue("slow").await.unwrap();
     bench.advance(seconds(600)).await;
