@@ -80,7 +80,9 @@ fn content_type(headers: &HeaderMap) -> Answer<bool> {
     }
     Err(Problem::new(
         StatusCode::UNSUPPORTED_MEDIA_TYPE,
-        format!("the body is of the type {essence:?}; send JSON with `Content-Type: application/json`"),
+        format!(
+            "the body is of the type {essence:?}; send JSON with `Content-Type: application/json`"
+        ),
     ))
 }
 
@@ -189,7 +191,12 @@ mod tests {
             .layer(DefaultBodyLimit::max(100))
     }
 
-    async fn ask(method: Method, path: &str, kind: Option<&str>, body: &[u8]) -> (u16, String, Value) {
+    async fn ask(
+        method: Method,
+        path: &str,
+        kind: Option<&str>,
+        body: &[u8],
+    ) -> (u16, String, Value) {
         let mut request = Request::builder().method(method).uri(path);
         if let Some(kind) = kind {
             request = request.header(CONTENT_TYPE, kind);

@@ -23,7 +23,6 @@ use utoipa_axum::routes;
 use crate::app::App;
 
 pub(crate) use upcoming::{bounded, future};
-pub(crate) use view::JobView;
 
 /// What this folder answers.
 pub(crate) fn routes() -> OpenApiRouter<App> {

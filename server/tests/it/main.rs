@@ -2,4 +2,10 @@
 //! told to move. One binary for all.
 
 mod jobs;
+mod jobs_acting;
+mod jobs_defining;
+mod jobs_editing;
+mod jobs_occurrences;
+mod moving;
+mod schedules;
 mod site;

@@ -148,7 +148,7 @@ pub(super) async fn resume(
     State(app): State<App>,
     caller: Caller,
     Path(name): Path<String>,
-    Body(_): Body<Nothing>,
+    _nothing: Body<Nothing>,
 ) -> Answer<(HeaderMap, Json<JobView>)> {
     caller.must_be(Role::Operator)?;
     let before = find(&app, &name).await?.record.paused;

@@ -169,7 +169,7 @@ impl Wrong {
         let all: Vec<String> =
             self.0.iter().map(|(field, text)| format!("{field}: {text}")).collect();
         let detail = format!("the job {name:?} cannot be edited: {}", all.join("; "));
-        let add = |problem: Problem, (field, text)| problem.field::<&str, String>(field, text);
+        let add = |problem: Problem, (field, text): (&str, String)| problem.field(field, text);
         Err(self.0.into_iter().fold(Problem::refused(detail), add))
     }
 }
