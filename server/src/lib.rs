@@ -10,17 +10,24 @@ mod app;
 mod audit;
 mod caller;
 mod extract;
+mod fingerprint;
+mod idempotency;
 mod listen;
 mod page;
 mod problem;
+pub mod queues;
+mod redact;
 mod router;
 mod spec;
+mod surroundings;
+mod why;
 
 pub use app::{App, Parts};
 pub use audit::{Audit, Change, Entry};
 pub use caller::{Caller, Role};
 pub use listen::{Listening, listen};
 pub use problem::Problem;
+pub use redact::{HIDDEN, Redaction};
 pub use router::router;
 pub use spec::{
     COMMAND_TOPIC, CommandTarget, FieldError, HTTP_TOPIC, HttpTarget, JobSpec, PUBLISH_TOPIC,

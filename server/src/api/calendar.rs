@@ -63,18 +63,18 @@ pub(super) struct CalendarQuery {
 pub(super) struct CalendarView {
     /// The runs, by time. With both past and future in the range, the newest of the past share the limit
     /// with the next to come.
-    items: Vec<RunView>,
+    items: Vec<CalendarRunView>,
     /// Minutes of these runs in which many jobs start, by time.
-    minutes: Vec<MinuteView>,
+    minutes: Vec<CalendarMinuteView>,
     /// When the clocks of the jobs' zones change.
-    transitions: Vec<TransitionView>,
+    transitions: Vec<ClockChangeView>,
     /// Whether there are more runs than are listed.
     more: bool,
 }
 
 /// A run of a job.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, ToSchema)]
-struct RunView {
+struct CalendarRunView {
     /// Its instant on the schedule, or when it began where it has none.
     at: Timestamp,
     /// The job.
@@ -87,7 +87,7 @@ struct RunView {
 
 /// A minute in which many jobs start.
 #[derive(Clone, Debug, Serialize, ToSchema)]
-struct MinuteView {
+struct CalendarMinuteView {
     /// Where it begins.
     at: Timestamp,
     /// How many.
@@ -96,7 +96,7 @@ struct MinuteView {
 
 /// A clock change.
 #[derive(Clone, Debug, Serialize, ToSchema)]
-struct TransitionView {
+struct ClockChangeView {
     /// The zone.
     zone: String,
     /// When.
@@ -106,7 +106,7 @@ struct TransitionView {
 }
 
 /// The runs of all jobs, past and to come.
-#[utoipa::path(get, path = "/calendar", tag = "schedules", params(CalendarQuery),
+#[utoipa::path(get, operation_id = "get_calendar", path = "/calendar", tag = "schedules", params(CalendarQuery),
     responses((status = 200, body = CalendarView), (status = 422, body = Problem)))]
 pub(super) async fn calendar(
     State(app): State<App>,
@@ -167,7 +167,7 @@ async fn past(
     app: &App,
     (from, to): (Timestamp, Timestamp),
     limit: usize,
-) -> Answer<(Vec<RunView>, bool)> {
+) -> Answer<(Vec<CalendarRunView>, bool)> {
     let skipped = Ending::Skipped(SkipReason::Overlap).as_str();
     let endings = Ending::NAMES.into_iter().filter(|name| *name != skipped).collect();
     let filter = ExecutionFilter { endings, ..ExecutionFilter::default() };
@@ -195,7 +195,8 @@ async fn past(
         }
     }
     more |= runs.len() > limit;
-    let view = |((at, job), (ending, _))| RunView { at, job, kind: "past", ending: Some(ending) };
+    let view =
+        |((at, job), (ending, _))| CalendarRunView { at, job, kind: "past", ending: Some(ending) };
     Ok((runs.into_iter().rev().take(limit).map(view).collect(), more))
 }
 
@@ -205,7 +206,7 @@ fn ahead(
     (from, to): (Timestamp, Timestamp),
     now: Timestamp,
     limit: usize,
-) -> (Vec<RunView>, bool) {
+) -> (Vec<CalendarRunView>, bool) {
     let begin = |record: &'_ JobRecord| now.max(from).max(record.cursor.unwrap_or(now));
     let mut runs: Vec<_> = records
         .iter()
@@ -226,26 +227,26 @@ fn ahead(
         && let Some(Reverse((at, place))) = heads.pop()
     {
         let job = records[place].job.name.to_string();
-        items.push(RunView { at, job, kind: "future", ending: None });
+        items.push(CalendarRunView { at, job, kind: "future", ending: None });
         heads.extend(runs[place].next().map(|at| Reverse((at, place))));
     }
     (items, !heads.is_empty())
 }
 
 /// The minutes in which many jobs start.
-fn piles(items: &[RunView]) -> Vec<MinuteView> {
+fn piles(items: &[CalendarRunView]) -> Vec<CalendarMinuteView> {
     let mut minutes: BTreeMap<i64, usize> = BTreeMap::new();
     for item in items {
         *minutes.entry(item.at.as_second().div_euclid(60)).or_default() += 1;
     }
     let piled = minutes.into_iter().filter(|(_, count)| *count >= PILE_MIN).take(PILES_MAX);
     let view = |(minute, count): (i64, usize)| {
-        Some(MinuteView { at: Timestamp::from_second(minute * 60).ok()?, count })
+        Some(CalendarMinuteView { at: Timestamp::from_second(minute * 60).ok()?, count })
     };
     piled.filter_map(view).collect()
 }
 
-fn transitions(records: &[JobRecord], from: Timestamp, to: Timestamp) -> Vec<TransitionView> {
+fn transitions(records: &[JobRecord], from: Timestamp, to: Timestamp) -> Vec<ClockChangeView> {
     let zones: BTreeSet<String> = records
         .iter()
         .filter(|record| record.retired.is_none() && record.job.schedule.as_cron().is_some())
@@ -253,7 +254,7 @@ fn transitions(records: &[JobRecord], from: Timestamp, to: Timestamp) -> Vec<Tra
         .collect();
     let mut found = Vec::new();
     for zone in zones.iter().filter_map(|name| Zone::named(name).ok()) {
-        let views = changes(&zone, from, to).into_iter().map(|change| TransitionView {
+        let views = changes(&zone, from, to).into_iter().map(|change| ClockChangeView {
             zone: zone.name().to_owned(),
             at: change.at,
             note: change.in_words(),

@@ -5,7 +5,6 @@ mod acting;
 mod backfilling;
 mod defining;
 mod editing;
-mod execution;
 mod finding;
 mod hidden;
 mod ledger;

@@ -29,7 +29,7 @@ pub(crate) fn routes() -> OpenApiRouter<App> {
 /// A schedule to try: one of `cron`, `every` and `at`.
 #[derive(Clone, Debug, Default, Deserialize, ToSchema)]
 #[serde(default, deny_unknown_fields)]
-pub(super) struct PreviewRequest {
+pub(super) struct SchedulePreviewRequest {
     /// A cron text such as `0 2 * * *`.
     cron: Option<String>,
     /// Every so often, such as `5m`, counted from the epoch.
@@ -49,7 +49,7 @@ pub(super) struct PreviewRequest {
 
 /// What a schedule means.
 #[derive(Clone, Debug, Serialize, ToSchema)]
-pub(super) struct PreviewView {
+pub(super) struct SchedulePreviewView {
     /// In words.
     in_words: String,
     /// In the one spelling that is stored and compared.
@@ -61,14 +61,14 @@ pub(super) struct PreviewView {
 }
 
 /// Tries a schedule. Nothing is stored.
-#[utoipa::path(post, path = "/schedule/preview", tag = "schedules", request_body = PreviewRequest,
-    responses((status = 200, body = PreviewView),
+#[utoipa::path(post, operation_id = "preview_schedule", path = "/schedule/preview", tag = "schedules", request_body = SchedulePreviewRequest,
+    responses((status = 200, body = SchedulePreviewView),
         (status = 422, description = "It is no schedule; the field and the place are named.", body = Problem)))]
 pub(super) async fn preview(
     State(app): State<App>,
     caller: Caller,
-    Body(request): Body<PreviewRequest>,
-) -> Answer<Json<PreviewView>> {
+    Body(request): Body<SchedulePreviewRequest>,
+) -> Answer<Json<SchedulePreviewView>> {
     caller.must_be(Role::Viewer)?;
     let count = bounded("count", request.count, COUNT_DEFAULT)?;
     let schedule = request.schedule()?;
@@ -76,7 +76,7 @@ pub(super) async fn preview(
     let times = std::iter::successors(schedule.next(just_before(from)), |at| schedule.next(*at));
     let occurrences: Vec<TimeView> =
         times.take(count).map(|at| TimeView::new(&schedule, at)).collect();
-    Ok(Json(PreviewView {
+    Ok(Json(SchedulePreviewView {
         in_words: schedule.describe(),
         canonical: schedule.to_string(),
         warnings: warnings(&schedule, &occurrences, from),
@@ -84,7 +84,7 @@ pub(super) async fn preview(
     }))
 }
 
-impl PreviewRequest {
+impl SchedulePreviewRequest {
     fn schedule(&self) -> Answer<Schedule> {
         match (&self.cron, &self.every, self.at) {
             (Some(cron), None, None) => self.cron(cron),

@@ -1,11 +1,19 @@
 //! The server in process: every endpoint on the memory storage, with a clock that stands still until it is
 //! told to move. One binary for all.
 
+mod dead;
+mod idempotency;
 mod jobs;
 mod jobs_acting;
 mod jobs_defining;
 mod jobs_editing;
 mod jobs_occurrences;
+mod messages;
+mod messages_bulk;
+mod messages_sending;
 mod moving;
+mod queues;
 mod schedules;
 mod site;
+mod topics;
+mod work;

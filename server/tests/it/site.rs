@@ -17,7 +17,7 @@ pub(crate) struct Site {
     pub(crate) app: App,
     pub(crate) clock: Arc<ManualClock>,
     pub(crate) router: Router,
-    pub(crate) role: Role,
+    pub(crate) role: Option<Role>,
 }
 
 /// What was answered.
@@ -45,18 +45,27 @@ impl Site {
         };
         let app = App::new(parts);
         let router = router(app.clone());
-        Self { app, clock, router, role: Role::Admin }
+        Self { app, clock, router, role: None }
     }
 
     /// The same server, asked by somebody of a role.
     pub(crate) fn as_role(&self, role: Role) -> Self {
         let (app, clock, router) = (self.app.clone(), self.clock.clone(), self.router.clone());
-        Self { app, clock, router, role }
+        Self { app, clock, router, role: Some(role) }
+    }
+
+    /// The same server with its application changed.
+    pub(crate) fn changed(self, change: impl FnOnce(App) -> App) -> Self {
+        let app = change(self.app);
+        let router = router(app.clone());
+        Self { app, router, ..self }
     }
 
     pub(crate) async fn send(&self, mut request: Request<Body>) -> Answered {
-        let name = self.role.to_string();
-        request.extensions_mut().insert(Caller { name, role: self.role, from: None });
+        if let Some(role) = self.role {
+            let name = role.to_string();
+            request.extensions_mut().insert(Caller { name, role, from: None });
+        }
         let response = self.router.clone().oneshot(request).await.unwrap();
         let (status, headers) = (response.status(), response.headers().clone());
         let bytes = response.into_body().collect().await.unwrap().to_bytes();

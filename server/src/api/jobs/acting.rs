@@ -26,7 +26,7 @@ const REASON_LENGTH_MAX: usize = 1_000;
 /// How a job is run by hand.
 #[derive(Clone, Debug, Default, Deserialize, ToSchema)]
 #[serde(default, deny_unknown_fields)]
-pub(super) struct TriggerRequest {
+pub(super) struct JobTriggerRequest {
     /// Runs it beside what is alive, whatever its overlap policy says.
     ignore_overlap: bool,
     /// What its handler or its templates are given this once.
@@ -41,22 +41,22 @@ fn some_value<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Value>, D::Er
 
 /// What was started.
 #[derive(Clone, Debug, Serialize, ToSchema)]
-pub(super) struct TriggeredView {
+pub(super) struct JobTriggeredView {
     /// The message it runs as.
     message: String,
 }
 
 /// Runs a job now, also a paused one. Its schedule is left alone.
-#[utoipa::path(post, path = "/jobs/{name}/trigger", tag = "jobs", params(("name" = String, Path)),
-    request_body = TriggerRequest,
-    responses((status = 202, body = TriggeredView), (status = 404, body = Problem),
+#[utoipa::path(post, operation_id = "trigger_job", path = "/jobs/{name}/trigger", tag = "jobs", params(("name" = String, Path)),
+    request_body = JobTriggerRequest,
+    responses((status = 202, body = JobTriggeredView), (status = 404, body = Problem),
         (status = 409, description = "A run is alive and its overlap policy says no.", body = Problem)))]
 pub(super) async fn trigger(
     State(app): State<App>,
     caller: Caller,
     Path(name): Path<String>,
-    Body(request): Body<TriggerRequest>,
-) -> Answer<(StatusCode, Json<TriggeredView>)> {
+    Body(request): Body<JobTriggerRequest>,
+) -> Answer<(StatusCode, Json<JobTriggeredView>)> {
     caller.must_be(Role::Operator)?;
     let record = find(&app, &name).await?.record;
     let body = request.payload.map(|payload| content(&record, payload)).transpose()?;
@@ -66,7 +66,7 @@ pub(super) async fn trigger(
             let message = id.to_string();
             let change = Change::new("job.trigger", &name).to(&json!({ "message": message }));
             app.audit().note(&caller, change).await?;
-            Ok((StatusCode::ACCEPTED, Json(TriggeredView { message })))
+            Ok((StatusCode::ACCEPTED, Json(JobTriggeredView { message })))
         }
         Triggered::Overlapping(alive) => Err(Problem::conflict(format!(
             "{alive} run{} of the job {name:?} {} alive and its overlap policy {} says no; wait, or say ignore_overlap",
@@ -89,7 +89,7 @@ fn content(record: &JobRecord, payload: Value) -> Answer<Content> {
 /// Why a job is paused, and until when.
 #[derive(Clone, Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub(super) struct PauseBody {
+pub(super) struct JobPauseRequest {
     /// Why, for the next person who looks.
     reason: String,
     /// When it ends by itself; without it somebody has to resume it.
@@ -98,14 +98,14 @@ pub(super) struct PauseBody {
 }
 
 /// Stops a job from firing; what runs goes on. It stays paused over restarts and deploys.
-#[utoipa::path(post, path = "/jobs/{name}/pause", tag = "jobs", params(("name" = String, Path)),
-    request_body = PauseBody,
+#[utoipa::path(post, operation_id = "pause_job", path = "/jobs/{name}/pause", tag = "jobs", params(("name" = String, Path)),
+    request_body = JobPauseRequest,
     responses((status = 200, body = JobView), (status = 404, body = Problem)))]
 pub(super) async fn pause(
     State(app): State<App>,
     caller: Caller,
     Path(name): Path<String>,
-    Body(request): Body<PauseBody>,
+    Body(request): Body<JobPauseRequest>,
 ) -> Answer<(HeaderMap, Json<JobView>)> {
     caller.must_be(Role::Operator)?;
     let reason = reason(&request.reason)?;
@@ -142,7 +142,7 @@ fn reason(text: &str) -> Answer<String> {
 pub(super) struct Nothing {}
 
 /// Lets a job fire again, from the next occurrence on; what was due meanwhile is not made up for.
-#[utoipa::path(post, path = "/jobs/{name}/resume", tag = "jobs", params(("name" = String, Path)),
+#[utoipa::path(post, operation_id = "resume_job", path = "/jobs/{name}/resume", tag = "jobs", params(("name" = String, Path)),
     responses((status = 200, body = JobView), (status = 404, body = Problem)))]
 pub(super) async fn resume(
     State(app): State<App>,
@@ -163,29 +163,29 @@ pub(super) async fn resume(
 /// Which occurrence is left out.
 #[derive(Clone, Copy, Debug, Default, Deserialize, ToSchema)]
 #[serde(default, deny_unknown_fields)]
-pub(super) struct SkipRequest {
+pub(super) struct JobSkipRequest {
     /// Its instant on the schedule; the next one when not given.
     nominal: Option<Timestamp>,
 }
 
 /// What is left out.
 #[derive(Clone, Copy, Debug, Serialize, ToSchema)]
-pub(super) struct SkippedView {
+pub(super) struct JobSkippedView {
     /// Its instant on the schedule.
     nominal: Timestamp,
 }
 
 /// Leaves out one occurrence that is still to come.
-#[utoipa::path(post, path = "/jobs/{name}/skip", tag = "jobs", params(("name" = String, Path)),
-    request_body = SkipRequest,
-    responses((status = 200, body = SkippedView), (status = 404, body = Problem),
+#[utoipa::path(post, operation_id = "skip_occurrence", path = "/jobs/{name}/skip", tag = "jobs", params(("name" = String, Path)),
+    request_body = JobSkipRequest,
+    responses((status = 200, body = JobSkippedView), (status = 404, body = Problem),
         (status = 409, description = "It is decided about already.", body = Problem)))]
 pub(super) async fn skip(
     State(app): State<App>,
     caller: Caller,
     Path(name): Path<String>,
-    Body(request): Body<SkipRequest>,
-) -> Answer<Json<SkippedView>> {
+    Body(request): Body<JobSkipRequest>,
+) -> Answer<Json<JobSkippedView>> {
     caller.must_be(Role::Operator)?;
     find(&app, &name).await?;
     let admin = app.punctual.admin();
@@ -193,7 +193,7 @@ pub(super) async fn skip(
         Some(nominal) => admin.skip(&name, nominal).await.map(|_| nominal)?,
         None => admin.skip_next(&name).await?,
     };
-    let view = SkippedView { nominal };
+    let view = JobSkippedView { nominal };
     app.audit().note(&caller, Change::new("job.skip", &name).to(&view)).await?;
     Ok(Json(view))
 }
@@ -201,22 +201,22 @@ pub(super) async fn skip(
 /// Where a cursor goes.
 #[derive(Clone, Copy, Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub(super) struct CursorRequest {
+pub(super) struct JobCursorRequest {
     /// To the first occurrence from this instant on.
     to: Timestamp,
 }
 
 /// Moves a job's cursor. Forward, what lies between is skipped and recorded; back, it is decided about
 /// again by the job's misfire policy.
-#[utoipa::path(post, path = "/jobs/{name}/cursor", tag = "jobs", params(("name" = String, Path)),
-    request_body = CursorRequest,
+#[utoipa::path(post, operation_id = "move_job_cursor", path = "/jobs/{name}/cursor", tag = "jobs", params(("name" = String, Path)),
+    request_body = JobCursorRequest,
     responses((status = 200, body = JobView), (status = 404, body = Problem),
         (status = 409, description = "It is paused, or fires no more.", body = Problem)))]
 pub(super) async fn move_cursor(
     State(app): State<App>,
     caller: Caller,
     Path(name): Path<String>,
-    Body(request): Body<CursorRequest>,
+    Body(request): Body<JobCursorRequest>,
 ) -> Answer<(HeaderMap, Json<JobView>)> {
     caller.must_be(Role::Operator)?;
     let before = find(&app, &name).await?.record.cursor;

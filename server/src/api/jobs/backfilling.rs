@@ -24,13 +24,13 @@ pub(super) struct BackfillRequest {
     to: Timestamp,
     /// Those that never ran (`missing`, the default), or `all` of them.
     #[serde(default)]
-    which: WhichRequest,
+    which: BackfillWhich,
     /// The most runs, 1 to 10000; 100 when not given.
     #[serde(default)]
     max: Option<usize>,
     /// The `oldest` first (the default), or the `newest`; those beyond `max` are left.
     #[serde(default)]
-    order: OrderRequest,
+    order: BackfillFirst,
     /// Tells two backfills of the same range apart: under the same label an occurrence runs once.
     #[serde(default)]
     label: String,
@@ -42,7 +42,7 @@ pub(super) struct BackfillRequest {
 /// Which occurrences of a range.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
-enum WhichRequest {
+enum BackfillWhich {
     /// Those that never ran.
     #[default]
     Missing,
@@ -53,7 +53,7 @@ enum WhichRequest {
 /// Which occurrence comes first.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
-enum OrderRequest {
+enum BackfillFirst {
     /// The oldest.
     #[default]
     #[serde(alias = "oldest_first")]
@@ -82,7 +82,7 @@ pub(super) struct BackfilledView {
 
 /// Runs occurrences of the past, each in its own name, as the job is defined now; the schedule is left
 /// alone. Asked for again, nothing runs twice.
-#[utoipa::path(post, path = "/jobs/{name}/backfill", tag = "jobs", params(("name" = String, Path)),
+#[utoipa::path(post, operation_id = "backfill_job", path = "/jobs/{name}/backfill", tag = "jobs", params(("name" = String, Path)),
     request_body = BackfillRequest,
     responses((status = 200, body = BackfilledView), (status = 404, body = Problem),
         (status = 422, body = Problem)))]
@@ -99,12 +99,12 @@ pub(super) async fn backfill(
         dry_run: request.dry_run,
         max: request.max.unwrap_or(usual.max),
         order: match request.order {
-            OrderRequest::Oldest => BackfillOrder::OldestFirst,
-            OrderRequest::Newest => BackfillOrder::NewestFirst,
+            BackfillFirst::Oldest => BackfillOrder::OldestFirst,
+            BackfillFirst::Newest => BackfillOrder::NewestFirst,
         },
         which: match request.which {
-            WhichRequest::Missing => Which::Missing,
-            WhichRequest::All => Which::All,
+            BackfillWhich::Missing => Which::Missing,
+            BackfillWhich::All => Which::All,
         },
         label: request.label.clone(),
     };

@@ -22,7 +22,7 @@ use crate::problem::{Answer, Problem};
 use crate::spec::JobSpec;
 
 /// Creates a job. With `enabled` false it is created paused.
-#[utoipa::path(post, path = "/jobs", tag = "jobs", request_body = JobSpec,
+#[utoipa::path(post, operation_id = "create_job", path = "/jobs", tag = "jobs", request_body = JobSpec,
     responses((status = 201, body = JobView),
         (status = 409, description = "There is one of this name.", body = Problem),
         (status = 422, body = Problem)))]
@@ -60,7 +60,7 @@ pub(super) async fn create(
 
 /// Replaces the whole definition of a job that was made over the API. What operators did to it, a pause
 /// included, stays. Secrets sent back as they were shown mean the stored ones.
-#[utoipa::path(put, path = "/jobs/{name}", tag = "jobs",
+#[utoipa::path(put, operation_id = "replace_job", path = "/jobs/{name}", tag = "jobs",
     params(("name" = String, Path), ("If-Match" = Option<String>, Header, description = "The ETag of what you have seen.")),
     request_body = JobSpec,
     responses((status = 200, body = JobView), (status = 404, body = Problem),
@@ -89,7 +89,7 @@ pub(super) async fn replace(
 }
 
 /// Removes a job with its history and all its messages that are not running.
-#[utoipa::path(delete, path = "/jobs/{name}", tag = "jobs",
+#[utoipa::path(delete, operation_id = "delete_job", path = "/jobs/{name}", tag = "jobs",
     params(("name" = String, Path), ("If-Match" = Option<String>, Header, description = "The ETag of what you have seen.")),
     responses((status = 204), (status = 404, body = Problem),
         (status = 409, description = "Code or a file declares it.", body = Problem),

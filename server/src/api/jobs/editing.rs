@@ -25,7 +25,7 @@ use crate::spec::{JobSpec, RetrySpec};
 /// What is to be different about a job. What is not said stays as it is.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
 #[serde(default, deny_unknown_fields)]
-pub(super) struct EditRequest {
+pub(super) struct JobEditRequest {
     /// Another cron text, in the zone the job has unless `zone` names one.
     #[serde(skip_serializing_if = "Option::is_none")]
     cron: Option<String>,
@@ -54,9 +54,9 @@ fn said<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Option<String>>, D:
 
 /// Puts an operator's values over a definition, which is kept below and comes back with a reset. What runs
 /// already goes on under its old terms; another schedule is followed from the next occurrence on.
-#[utoipa::path(patch, path = "/jobs/{name}", tag = "jobs",
+#[utoipa::path(patch, operation_id = "edit_job", path = "/jobs/{name}", tag = "jobs",
     params(("name" = String, Path), ("If-Match" = Option<String>, Header, description = "The ETag of what you have seen.")),
-    request_body = EditRequest,
+    request_body = JobEditRequest,
     responses((status = 200, body = JobView), (status = 404, body = Problem),
         (status = 412, description = "Somebody changed it since.", body = Problem),
         (status = 422, body = Problem)))]
@@ -65,7 +65,7 @@ pub(super) async fn edit(
     caller: Caller,
     Path(name): Path<String>,
     headers: HeaderMap,
-    Body(request): Body<EditRequest>,
+    Body(request): Body<JobEditRequest>,
 ) -> Answer<(HeaderMap, Json<JobView>)> {
     caller.must_be(Role::Operator)?;
     let record = find(&app, &name).await?.record;
@@ -79,7 +79,7 @@ pub(super) async fn edit(
     answer(&app, &name).await
 }
 
-impl EditRequest {
+impl JobEditRequest {
     /// The edit, or everything that is wrong with it.
     fn edit(&self, name: &str) -> Answer<Edit> {
         let mut wrong = Wrong::default();
@@ -177,21 +177,21 @@ impl Wrong {
 /// Which value is taken back.
 #[derive(Clone, Debug, Default, Deserialize, ToSchema)]
 #[serde(default, deny_unknown_fields)]
-pub(super) struct ResetRequest {
+pub(super) struct JobResetRequest {
     /// `schedule`, `zone`, `retry`, `timeout` or `misfire`; all of them when not given.
     field: Option<String>,
 }
 
 /// Takes an operator's values back: the job is again as the configuration or the code says.
-#[utoipa::path(post, path = "/jobs/{name}/reset", tag = "jobs", params(("name" = String, Path)),
-    request_body = ResetRequest,
+#[utoipa::path(post, operation_id = "reset_job", path = "/jobs/{name}/reset", tag = "jobs", params(("name" = String, Path)),
+    request_body = JobResetRequest,
     responses((status = 200, body = JobView), (status = 404, body = Problem),
         (status = 422, body = Problem)))]
 pub(super) async fn reset(
     State(app): State<App>,
     caller: Caller,
     Path(name): Path<String>,
-    Body(request): Body<ResetRequest>,
+    Body(request): Body<JobResetRequest>,
 ) -> Answer<(HeaderMap, Json<JobView>)> {
     caller.must_be(Role::Operator)?;
     let before = find(&app, &name).await?.record.overrides;
@@ -211,7 +211,7 @@ pub(super) async fn reset(
 
 /// One field of a definition, layer by layer. Values are texts for people.
 #[derive(Clone, Debug, Serialize, ToSchema)]
-pub(super) struct LayerView {
+pub(super) struct JobLayerView {
     /// Which field.
     field: &'static str,
     /// What the code, the file or the request that made it says.
@@ -228,7 +228,7 @@ pub(super) struct LayerView {
     why: String,
 }
 
-impl From<Layer> for LayerView {
+impl From<Layer> for JobLayerView {
     fn from(layer: Layer) -> Self {
         Self {
             field: layer.field.as_str(),
@@ -247,14 +247,14 @@ impl From<Layer> for LayerView {
 }
 
 /// What code, configuration and operators say about each field, which of them is in force, and why.
-#[utoipa::path(get, path = "/jobs/{name}/layers", tag = "jobs", params(("name" = String, Path)),
-    responses((status = 200, body = Vec<LayerView>), (status = 404, body = Problem)))]
+#[utoipa::path(get, operation_id = "get_job_layers", path = "/jobs/{name}/layers", tag = "jobs", params(("name" = String, Path)),
+    responses((status = 200, body = Vec<JobLayerView>), (status = 404, body = Problem)))]
 pub(super) async fn layers(
     State(app): State<App>,
     caller: Caller,
     Path(name): Path<String>,
-) -> Answer<Json<Vec<LayerView>>> {
+) -> Answer<Json<Vec<JobLayerView>>> {
     caller.must_be(Role::Viewer)?;
     let record = find(&app, &name).await?.record;
-    Ok(Json(punctual::policy::layers(&record).into_iter().map(LayerView::from).collect()))
+    Ok(Json(punctual::policy::layers(&record).into_iter().map(JobLayerView::from).collect()))
 }

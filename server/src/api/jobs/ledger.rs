@@ -14,13 +14,13 @@ use utoipa::ToSchema;
 
 use super::traces::Traces;
 use super::upcoming::future;
-use super::view::milliseconds;
 use crate::api::clock_change::just_before;
+use crate::api::executions::milliseconds;
 
 /// What was decided about an occurrence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum Decision {
+pub(super) enum OccurrenceDecision {
     /// It ran and succeeded.
     Ran,
     /// It ran and did not.
@@ -43,7 +43,7 @@ pub(super) struct OccurrenceView {
     /// The instant on the schedule.
     pub(super) nominal: Timestamp,
     /// What was decided.
-    pub(super) decision: Decision,
+    pub(super) decision: OccurrenceDecision,
     /// Why, where it is not plain.
     reason: Option<String>,
     /// The message it became, or the one that stands for it.
@@ -153,7 +153,7 @@ impl<'a> Ledger<'a> {
         let tried = u32::try_from(ran.count()).unwrap_or(u32::MAX);
         let view = OccurrenceView {
             nominal,
-            decision: Decision::Missed,
+            decision: OccurrenceDecision::Missed,
             reason: None,
             message: message.map(|one| one.message.id.to_string()),
             execution: last.map(|one| one.id.to_string()),
@@ -174,7 +174,7 @@ impl<'a> Ledger<'a> {
             Some(milliseconds(between(view.nominal, self.now))).filter(|late| *late > 0)
         });
         if alive.state == State::Running {
-            return OccurrenceView { decision: Decision::Running, ..view };
+            return OccurrenceView { decision: OccurrenceDecision::Running, ..view };
         }
         let reason = match (&alive.error, alive.attempt) {
             (Some(error), _) => format!("tried again at {}: {error}", alive.due_at),
@@ -182,7 +182,12 @@ impl<'a> Ledger<'a> {
             (None, 0) if alive.due_at > self.now => format!("begins at {}", alive.due_at),
             (None, 0) => "due, and no worker has taken it yet".to_owned(),
         };
-        OccurrenceView { decision: Decision::Waiting, reason: Some(reason), late_ms, ..view }
+        OccurrenceView {
+            decision: OccurrenceDecision::Waiting,
+            reason: Some(reason),
+            late_ms,
+            ..view
+        }
     }
 
     /// A time that left no trace of its own.
@@ -206,11 +211,15 @@ impl<'a> Ledger<'a> {
                 facts.missed_count, facts.misfired_from
             );
             let message = Some(message.message.id.to_string());
-            let decision = Decision::Skipped;
+            let decision = OccurrenceDecision::Skipped;
             return Some(OccurrenceView { decision, reason: Some(reason), message, ..view });
         }
         if let Some(why) = ahead.get(&nominal) {
-            let decision = if why.is_some() { Decision::Skipped } else { Decision::Planned };
+            let decision = if why.is_some() {
+                OccurrenceDecision::Skipped
+            } else {
+                OccurrenceDecision::Planned
+            };
             return Some(OccurrenceView { decision, reason: why.clone(), ..view });
         }
         let undecided = record.cursor.is_some_and(|cursor| cursor <= nominal);
@@ -218,19 +227,19 @@ impl<'a> Ledger<'a> {
             _ if nominal >= self.now => return None,
             (_, Some(_)) if record.last_nominal.is_none_or(|last| nominal > last) => return None,
             (Some(pause), None) if undecided => {
-                (Decision::Skipped, format!("paused by {}: {}", pause.by, pause.reason))
+                (OccurrenceDecision::Skipped, format!("paused by {}: {}", pause.by, pause.reason))
             }
             (None, None) if undecided => {
-                (Decision::Waiting, "the scheduler has not decided about it yet".to_owned())
+                (OccurrenceDecision::Waiting, "the scheduler has not decided about it yet".to_owned())
             }
             _ => (
-                Decision::Missed,
+                OccurrenceDecision::Missed,
                 "nothing is remembered of it: the history was pruned, or the schedule was another one then"
                     .to_owned(),
             ),
         };
-        let late_ms =
-            (decision == Decision::Waiting).then(|| milliseconds(between(nominal, self.now)));
+        let late_ms = (decision == OccurrenceDecision::Waiting)
+            .then(|| milliseconds(between(nominal, self.now)));
         Some(OccurrenceView { decision, reason: Some(reason), late_ms, ..view })
     }
 
@@ -261,11 +270,14 @@ fn ended(
 ) -> OccurrenceView {
     let cancelled = message.is_some_and(|message| message.state == State::Cancelled);
     let (decision, reason) = match last.ending {
-        Ending::Succeeded => (Decision::Ran, None),
-        _ if cancelled => (Decision::Failed, Some("cancelled".to_owned())),
+        Ending::Succeeded => (OccurrenceDecision::Ran, None),
+        _ if cancelled => (OccurrenceDecision::Failed, Some("cancelled".to_owned())),
         ending => {
             let note = last.note.as_deref().map(|note| format!(": {note}")).unwrap_or_default();
-            (Decision::Failed, Some(format!("{}{note}", ending.as_str().replace('_', " "))))
+            (
+                OccurrenceDecision::Failed,
+                Some(format!("{}{note}", ending.as_str().replace('_', " "))),
+            )
         }
     };
     let message = last.message.map(|id| id.to_string());
@@ -274,7 +286,7 @@ fn ended(
 
 fn skipped(view: OccurrenceView, reason: SkipReason, skip: &Execution) -> OccurrenceView {
     OccurrenceView {
-        decision: Decision::Skipped,
+        decision: OccurrenceDecision::Skipped,
         reason: Some(reason.as_str().to_owned()),
         execution: Some(skip.id.to_string()),
         ..view
@@ -284,9 +296,11 @@ fn skipped(view: OccurrenceView, reason: SkipReason, skip: &Execution) -> Occurr
 /// A message that ended without an execution: its job keeps none, or it never ran.
 fn finished(view: OccurrenceView, message: &MessageRecord) -> OccurrenceView {
     let (decision, reason) = match message.state {
-        State::Cancelled => (Decision::Failed, Some("cancelled before it ran".to_owned())),
-        State::Dead => (Decision::Failed, message.error.as_deref().map(str::to_owned)),
-        _ => (Decision::Ran, None),
+        State::Cancelled => {
+            (OccurrenceDecision::Failed, Some("cancelled before it ran".to_owned()))
+        }
+        State::Dead => (OccurrenceDecision::Failed, message.error.as_deref().map(str::to_owned)),
+        _ => (OccurrenceDecision::Ran, None),
     };
     OccurrenceView { decision, reason, ..view }
 }

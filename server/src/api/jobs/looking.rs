@@ -10,10 +10,10 @@ use punctual::status::JobStatus;
 use serde::Deserialize;
 use utoipa::{IntoParams, ToSchema};
 
-use super::execution::{ExecutionView, ending};
 use super::finding::find;
 use super::tag;
 use super::view::{JobPhaseView, JobView};
+use crate::api::executions::ExecutionView;
 use crate::app::App;
 use crate::caller::{Caller, Role};
 use crate::extract::{Path, Query};
@@ -46,13 +46,13 @@ pub(super) struct JobsQuery {
     search: Option<String>,
     /// By `name` (the default), by the `next` run, or by the `last` one.
     #[param(inline)]
-    sort: Option<Sort>,
+    sort: Option<JobSort>,
 }
 
 /// The order of a list of jobs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
-enum Sort {
+enum JobSort {
     /// By name.
     #[default]
     Name,
@@ -63,7 +63,7 @@ enum Sort {
 }
 
 /// Every job, complete also before anything ran and while the storage does not answer.
-#[utoipa::path(get, path = "/jobs", tag = "jobs", params(JobsQuery),
+#[utoipa::path(get, operation_id = "list_jobs", path = "/jobs", tag = "jobs", params(JobsQuery),
     responses((status = 200, body = Listing<JobView>)))]
 pub(super) async fn list(
     State(app): State<App>,
@@ -77,9 +77,9 @@ pub(super) async fn list(
     let mut jobs: Vec<JobStatus> = status.jobs.into_iter().filter(|job| query.wants(job)).collect();
     let sort = query.sort.unwrap_or_default();
     match sort {
-        Sort::Name => {}
-        Sort::Next => jobs.sort_by_key(|job| (job.next_at.is_none(), job.next_at)),
-        Sort::Last => {
+        JobSort::Name => {}
+        JobSort::Next => jobs.sort_by_key(|job| (job.next_at.is_none(), job.next_at)),
+        JobSort::Last => {
             jobs.sort_by_key(|job| std::cmp::Reverse(job.last.as_ref().map(|last| last.ended_at)));
         }
     }
@@ -121,9 +121,9 @@ fn holds(job: &JobStatus, text: &str) -> bool {
 }
 
 /// Where the page behind a name begins.
-fn begin(jobs: &[JobStatus], sort: Sort, after: Option<&str>) -> Answer<usize> {
+fn begin(jobs: &[JobStatus], sort: JobSort, after: Option<&str>) -> Answer<usize> {
     let Some(after) = after else { return Ok(0) };
-    if sort == Sort::Name {
+    if sort == JobSort::Name {
         return Ok(jobs.partition_point(|job| job.name.as_str() <= after));
     }
     let place = jobs.iter().position(|job| job.name.as_str() == after);
@@ -134,7 +134,7 @@ fn begin(jobs: &[JobStatus], sort: Sort, after: Option<&str>) -> Answer<usize> {
 }
 
 /// One job.
-#[utoipa::path(get, path = "/jobs/{name}", tag = "jobs", params(("name" = String, Path)),
+#[utoipa::path(get, operation_id = "get_job", path = "/jobs/{name}", tag = "jobs", params(("name" = String, Path)),
     responses((status = 200, body = JobView), (status = 404, body = Problem)))]
 pub(super) async fn show(
     State(app): State<App>,
@@ -154,7 +154,8 @@ pub(super) async fn answer(app: &App, name: &str) -> Answer<(HeaderMap, Json<Job
 
 async fn viewed(app: &App, status: JobStatus, asks: bool) -> Answer<JobView> {
     let recent = if asks { recent(app, &status.name).await? } else { Vec::new() };
-    Ok(JobView::new(status, &recent, app.punctual.admin().misfire_threshold()))
+    let view = JobView::new(status, &recent, app.punctual.admin().misfire_threshold());
+    Ok(view.redacted(app.redaction()))
 }
 
 /// The latest runs of a job, newest first.
@@ -180,7 +181,7 @@ pub(super) struct ExecutionsQuery {
 }
 
 /// What a job has done, newest first; skipped occurrences are part of it.
-#[utoipa::path(get, path = "/jobs/{name}/executions", tag = "jobs",
+#[utoipa::path(get, operation_id = "list_job_executions", path = "/jobs/{name}/executions", tag = "jobs",
     params(("name" = String, Path), ExecutionsQuery),
     responses((status = 200, body = Listing<ExecutionView>), (status = 404, body = Problem)))]
 pub(super) async fn executions(
@@ -196,4 +197,18 @@ pub(super) async fn executions(
     let filter = ExecutionFilter { job, endings, ..ExecutionFilter::default() };
     let paged = app.inspect.executions(filter, page).await?;
     Ok(Json(Listing::of(paged, |execution| ExecutionView::new(&execution))))
+}
+
+/// Endings by name, with commas between.
+fn ending(text: &str) -> Answer<Vec<&'static str>> {
+    let names = text.split(',').map(str::trim).filter(|name| !name.is_empty());
+    names.map(one).collect()
+}
+
+fn one(name: &str) -> Answer<&'static str> {
+    Ending::NAMES.into_iter().find(|known| *known == name).ok_or_else(|| {
+        let known = Ending::NAMES.join(", ");
+        Problem::refused(format!("nothing ends as {name:?}; use some of {known}"))
+            .field("ending", format!("use some of {known}"))
+    })
 }

@@ -41,7 +41,7 @@ pub(super) struct OccurrencesQuery {
 
 /// Every time of a job's schedule, oldest first, with what was decided about it and why: from the history,
 /// the messages there are, and the schedule.
-#[utoipa::path(get, path = "/jobs/{name}/occurrences", tag = "jobs",
+#[utoipa::path(get, operation_id = "list_occurrences", path = "/jobs/{name}/occurrences", tag = "jobs",
     params(("name" = String, Path), OccurrencesQuery),
     responses((status = 200, body = Listing<OccurrenceView>), (status = 404, body = Problem),
         (status = 422, body = Problem)))]

@@ -36,9 +36,9 @@ pub(super) struct OutageView {
     /// Whether there would be even more; counting has a bound.
     missed_more: bool,
     /// The occurrences that would run when it is over, oldest first.
-    runs: Vec<RunView>,
+    runs: Vec<OutageRunView>,
     /// Those that would not.
-    skipped: Vec<LeftView>,
+    skipped: Vec<OutageSkipView>,
     /// The first occurrence that would run in time again.
     next_at: Option<Timestamp>,
     /// All of it in a sentence.
@@ -47,7 +47,7 @@ pub(super) struct OutageView {
 
 /// An occurrence that would run.
 #[derive(Clone, Debug, Serialize, ToSchema)]
-struct RunView {
+struct OutageRunView {
     /// Its instant on the schedule.
     nominal: Timestamp,
     /// Whether it would make up for what was missed, or merely be a little late.
@@ -56,7 +56,7 @@ struct RunView {
 
 /// An occurrence that would not run, or many of them in one.
 #[derive(Clone, Debug, Serialize, ToSchema)]
-struct LeftView {
+struct OutageSkipView {
     /// Its instant on the schedule; the newest where it stands for many.
     nominal: Timestamp,
     /// Why.
@@ -66,7 +66,7 @@ struct LeftView {
 }
 
 /// What would happen to a job's occurrences if nothing ran for so long from now on. Nothing is changed.
-#[utoipa::path(get, path = "/jobs/{name}/misfire-preview", tag = "jobs",
+#[utoipa::path(get, operation_id = "preview_misfire", path = "/jobs/{name}/misfire-preview", tag = "jobs",
     params(("name" = String, Path), OutageQuery),
     responses((status = 200, body = OutageView), (status = 404, body = Problem),
         (status = 422, body = Problem)))]
@@ -92,12 +92,12 @@ pub(super) async fn preview(
         runs: outage
             .runs
             .iter()
-            .map(|run| RunView { nominal: run.nominal, makes_up: run.misfire.is_some() })
+            .map(|run| OutageRunView { nominal: run.nominal, makes_up: run.misfire.is_some() })
             .collect(),
         skipped: outage
             .skipped
             .iter()
-            .map(|skip| LeftView {
+            .map(|skip| OutageSkipView {
                 nominal: skip.nominal,
                 reason: skip.reason.as_str(),
                 count: skip.count,

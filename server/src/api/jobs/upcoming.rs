@@ -40,7 +40,7 @@ pub(super) struct UpcomingView {
 }
 
 /// The next times of a job.
-#[utoipa::path(get, path = "/jobs/{name}/upcoming", tag = "jobs",
+#[utoipa::path(get, operation_id = "list_upcoming", path = "/jobs/{name}/upcoming", tag = "jobs",
     params(("name" = String, Path), UpcomingQuery),
     responses((status = 200, body = Listing<UpcomingView>), (status = 404, body = Problem)))]
 pub(super) async fn upcoming(

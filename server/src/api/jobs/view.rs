@@ -11,7 +11,8 @@ use serde::Serialize;
 use serde_json::Value;
 use utoipa::ToSchema;
 
-use super::execution::ExecutionView;
+use crate::api::executions::{ExecutionView, milliseconds};
+use crate::redact::Redaction;
 use crate::spec::Work;
 
 /// A job: its definition in force, where it stands, and what it did lately.
@@ -37,7 +38,7 @@ pub(crate) struct JobView {
     priority: u8,
     /// When it runs.
     #[serde(flatten)]
-    when: WhenView,
+    when: JobWhenView,
     /// Whether it is `active`, `paused` or `retired`.
     phase: JobPhaseView,
     /// How it is, in a word or two, the most telling first.
@@ -51,15 +52,15 @@ pub(crate) struct JobView {
     /// Whether it never ran.
     never_run: bool,
     /// Who paused it, why and until when.
-    paused: Option<PauseView>,
+    paused: Option<JobPauseView>,
     /// Why it fires no more: `finished` or `removed`.
     retired: Option<&'static str>,
     /// What happens with occurrences that were missed.
-    misfire: MisfireView,
+    misfire: JobMisfireView,
     /// What happens while the run before is still alive.
-    overlap: OverlapView,
+    overlap: JobOverlapView,
     /// How often a failed run is tried again, and when.
-    retry: RetryView,
+    retry: JobRetryView,
     /// How long a run may take.
     timeout_ms: Option<u64>,
     /// Not begun any more when it is later than this.
@@ -95,7 +96,7 @@ pub(crate) struct JobView {
     /// Counts every change, runs included.
     version: u64,
     /// Its latest runs, oldest first.
-    recent: Vec<RecentView>,
+    recent: Vec<JobRecentView>,
 }
 
 impl JobView {
@@ -115,23 +116,23 @@ impl JobView {
             topic: job.topic.to_string(),
             queue: job.queue.to_string(),
             priority: job.priority.level(),
-            when: WhenView::new(&job.schedule),
+            when: JobWhenView::new(&job.schedule),
             phase: status.phase.into(),
             word,
             next_at: status.next_at,
             last: status.last.map(|last| ExecutionView::new(&last)),
             running: status.running,
             never_run: status.never_run,
-            paused: record.paused.map(|pause| PauseView {
+            paused: record.paused.map(|pause| JobPauseView {
                 by: pause.by,
                 reason: pause.reason,
                 at: pause.at,
                 until: pause.until,
             }),
             retired: status.retired.map(retired),
-            misfire: MisfireView::new(&job.misfire, threshold),
-            overlap: OverlapView::new(job.overlap),
-            retry: RetryView::new(&job.terms.retry),
+            misfire: JobMisfireView::new(&job.misfire, threshold),
+            overlap: JobOverlapView::new(job.overlap),
+            retry: JobRetryView::new(&job.terms.retry),
             timeout_ms: job.terms.timeout.map(milliseconds),
             expires_after_ms: job.terms.expires_after.map(milliseconds),
             jitter: (job.spread != Spread::None).then(|| job.spread.to_string()),
@@ -151,14 +152,23 @@ impl JobView {
             created_at: record.created_at,
             updated_at: record.updated_at,
             version: record.version,
-            recent: recent.iter().rev().map(RecentView::new).collect(),
+            recent: recent.iter().rev().map(JobRecentView::new).collect(),
         }
+    }
+
+    /// The same without what nobody gets to see.
+    pub(crate) fn redacted(mut self, rules: &Redaction) -> Self {
+        rules.hide(&mut self.target);
+        if let Some(payload) = &mut self.payload {
+            rules.hide(payload);
+        }
+        self
     }
 }
 
 /// When a job runs.
 #[derive(Clone, Debug, Serialize, ToSchema)]
-struct WhenView {
+struct JobWhenView {
     /// The schedule as text.
     schedule: String,
     /// `cron`, `every` or `once`.
@@ -175,7 +185,7 @@ struct WhenView {
     in_words: String,
 }
 
-impl WhenView {
+impl JobWhenView {
     fn new(schedule: &Schedule) -> Self {
         let cron = schedule.as_cron();
         Self {
@@ -218,7 +228,7 @@ impl From<JobPhase> for JobPhaseView {
 
 /// A pause.
 #[derive(Clone, Debug, Serialize, ToSchema)]
-struct PauseView {
+struct JobPauseView {
     /// Who did it.
     by: String,
     /// Why.
@@ -231,7 +241,7 @@ struct PauseView {
 
 /// What happens with occurrences that were missed.
 #[derive(Clone, Debug, Serialize, ToSchema)]
-struct MisfireView {
+struct JobMisfireView {
     /// `fire_now`, `fire_once`, `fire_all` or `skip_to_next`.
     policy: &'static str,
     /// An occurrence later than this is missed, not just late.
@@ -242,7 +252,7 @@ struct MisfireView {
     catch_up_max: u32,
 }
 
-impl MisfireView {
+impl JobMisfireView {
     fn new(misfire: &Misfire, threshold: Duration) -> Self {
         Self {
             policy: misfire.policy_in_force().as_str(),
@@ -255,14 +265,14 @@ impl MisfireView {
 
 /// What happens while the run before is still alive.
 #[derive(Clone, Debug, Serialize, ToSchema)]
-struct OverlapView {
+struct JobOverlapView {
     /// `skip`, `queue_one`, `allow` or `cancel_running`.
     policy: &'static str,
     /// The most runs at once where they are allowed; null means no limit.
     parallel_max: Option<u32>,
 }
 
-impl OverlapView {
+impl JobOverlapView {
     fn new(overlap: Overlap) -> Self {
         let (policy, parallel_max) = match overlap {
             Overlap::Skip => ("skip", None),
@@ -276,7 +286,7 @@ impl OverlapView {
 
 /// How often a failed run is tried again, and when.
 #[derive(Clone, Debug, Default, Serialize, ToSchema)]
-struct RetryView {
+struct JobRetryView {
     /// The most attempts, the first included; null means no limit.
     attempts_max: Option<u32>,
     /// `intervals`, `exponential` or `proportional`.
@@ -297,7 +307,7 @@ struct RetryView {
     cap_ms: Option<u64>,
 }
 
-impl RetryView {
+impl JobRetryView {
     fn new(retry: &Retry) -> Self {
         let attempts_max = retry.attempts_max;
         match &retry.backoff {
@@ -330,7 +340,7 @@ impl RetryView {
 
 /// One of the latest runs.
 #[derive(Clone, Debug, Serialize, ToSchema)]
-struct RecentView {
+struct JobRecentView {
     /// How it ended.
     ending: &'static str,
     /// The instant of the schedule.
@@ -341,7 +351,7 @@ struct RecentView {
     took_ms: u64,
 }
 
-impl RecentView {
+impl JobRecentView {
     fn new(execution: &Execution) -> Self {
         Self {
             ending: execution.ending.as_str(),
@@ -375,9 +385,4 @@ fn retired(retirement: Retirement) -> &'static str {
         Retirement::Finished => "finished",
         Retirement::Removed => "removed",
     }
-}
-
-/// A length in milliseconds.
-pub(super) fn milliseconds(length: Duration) -> u64 {
-    u64::try_from(length.as_millis()).unwrap_or(u64::MAX)
 }
