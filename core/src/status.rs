@@ -65,6 +65,9 @@ pub struct JobStatus {
     pub broken: Option<String>,
     /// What is wrong with its configured cron text, when something is.
     pub misconfigured: Option<String>,
+    /// Everything the storage remembers of it, or will when the storage has heard of it.
+    #[serde(skip)]
+    pub record: Box<JobRecord>,
 }
 
 impl JobStatus {
@@ -145,12 +148,13 @@ impl Found<'_> {
             misconfigured: wrong.map(|wrong| wrong.problem.clone()),
             schedule: record.job.schedule.to_string(),
             in_words: record.job.schedule.describe(),
-            app: record.app,
-            description: record.job.description,
-            tags: record.job.tags,
-            paused: record.paused,
+            app: record.app.clone(),
+            description: record.job.description.clone(),
+            tags: record.job.tags.clone(),
+            paused: record.paused.clone(),
             retired: record.retired,
             name,
+            record: Box::new(record),
         }
     }
 }

@@ -1,11 +1,14 @@
 //! The REST API, one file per subject, and its description generated from the same code.
 
 mod batches;
+mod calendar;
+mod clock_change;
 mod dead_letters;
 mod executions;
 mod jobs;
 mod messages;
 mod queues;
+mod schedule;
 mod storage;
 mod topics;
 
@@ -35,7 +38,9 @@ pub(crate) fn routes() -> Router<App> {
         .merge(batches::routes())
         .merge(queues::routes())
         .merge(topics::routes())
-        .merge(storage::routes());
+        .merge(storage::routes())
+        .merge(schedule::routes())
+        .merge(calendar::routes());
     let (router, description) =
         OpenApiRouter::with_openapi(Description::openapi()).nest("/api/v1", v1).split_for_parts();
     router.route("/api/openapi.json", get(|| async move { Json(description) }))

@@ -18,6 +18,7 @@ mod problem;
 pub mod queues;
 mod redact;
 mod router;
+mod spec;
 mod surroundings;
 mod why;
 
@@ -28,3 +29,7 @@ pub use listen::{Listening, listen};
 pub use problem::Problem;
 pub use redact::{HIDDEN, Redaction};
 pub use router::router;
+pub use spec::{
+    COMMAND_TOPIC, CommandTarget, FieldError, HTTP_TOPIC, HttpTarget, JobSpec, PUBLISH_TOPIC,
+    PublishTarget, RetrySpec, Secret, Signature, Statuses, Target, Work,
+};

@@ -27,8 +27,8 @@ use crate::error::{Error, Result};
 use crate::event::Event;
 use crate::inspect::{Counts, ExecutionFilter, JobFilter, MessageFilter, Page, Paged};
 use crate::model::{
-    BatchId, Execution, ExecutionId, JobName, JobRecord, Message, MessageId, MessageRecord, Source,
-    State, Steer,
+    BatchId, Body, Execution, ExecutionId, JobName, JobRecord, Message, MessageId, MessageRecord,
+    Source, State, Steer,
 };
 use crate::policy::{Overlap, Planned, admit};
 use crate::storage::{Command, Commanded, Fired, Firing, Prune, Pruned, Steered};
@@ -53,6 +53,15 @@ pub struct PauseRequest {
     pub reason: String,
     /// When it ends by itself; none means never.
     pub until: Option<Timestamp>,
+}
+
+/// How a job is run by hand.
+#[derive(Clone, Debug, Default)]
+pub struct Trigger {
+    /// Runs it beside what is alive, whatever its overlap policy says. Default no.
+    pub ignore_overlap: bool,
+    /// What its handler receives this once. Default what the job says.
+    pub body: Option<Body>,
 }
 
 /// What triggering a job came to.
@@ -137,7 +146,15 @@ impl Admin {
     /// Runs a job now, also a paused one. Its schedule is left alone; its overlap policy is respected
     /// unless told otherwise.
     pub async fn trigger(&self, job: impl AsRef<str>, ignore_overlap: bool) -> Result<Triggered> {
-        let name = job.as_ref();
+        self.trigger_with(job, Trigger { ignore_overlap, body: None }).await
+    }
+
+    /// The same, with a body of its own.
+    pub async fn trigger_with(&self, job: impl AsRef<str>, trigger: Trigger) -> Result<Triggered> {
+        let (name, ignore_overlap) = (job.as_ref(), trigger.ignore_overlap);
+        if let Some(body) = &trigger.body {
+            body.check(self.process.options.payload_max)?;
+        }
         let mut alive = 0;
         for _ in 0..TRIES_MAX {
             let record = self.job(name).await?;
@@ -147,10 +164,12 @@ impl Admin {
             if admission.fire.is_empty() && !ignore_overlap {
                 return Ok(Triggered::Overlapping(alive));
             }
+            let made = occurrence_message(&self.process, &record.job, now, None, now);
             let message = Message {
                 source: Source::Manual,
                 exclusive: !ignore_overlap && !matches!(record.job.overlap, Overlap::Allow { .. }),
-                ..occurrence_message(&self.process, &record.job, now, None, now)
+                body: trigger.body.clone().unwrap_or(made.body),
+                ..made
             };
             let id = message.id;
             let firing = Firing {

@@ -19,7 +19,7 @@ mod via;
 
 pub use admin::{
     Admin, Backfill, BackfillOrder, Backfilled, Counted, OCCURRENCES_MAX, PauseRequest, Reconciled,
-    SWEEP_MAX, Swept, Triggered, Which,
+    SWEEP_MAX, Swept, Trigger, Triggered, Which,
 };
 pub use batch::{BATCH_MEMBERS_MAX, Batch, Batched};
 pub use job_options::Exclusion;

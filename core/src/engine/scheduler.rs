@@ -15,9 +15,9 @@ use crate::error::Result;
 use crate::event::Event;
 use crate::model::{
     Ending, Execution, Headers, Job, JobRecord, Message, MisfireFacts, Occurrence, Retirement,
-    SkipReason, Source, Ties, Trail,
+    SkipReason, Source, Ties, Trail, folded,
 };
-use crate::policy::{COUNT_MAX, MisfirePolicy, Overlap, Plan, Planned, Skip, admit, plan, resumed};
+use crate::policy::{COUNT_MAX, Overlap, Plan, Planned, Skip, admit, is_unwanted, plan, resumed};
 use crate::storage::{DueJob, Fired, Firing, Line};
 
 /// How often a firing is decided again in one turn when runs overlap meanwhile.
@@ -180,16 +180,6 @@ pub(super) fn firing(
     }
 }
 
-/// Whether an operator asked not to run an occurrence. A run that also stands for others is still due
-/// to those.
-fn is_unwanted(record: &JobRecord, planned: &Planned) -> bool {
-    let stands_alone = planned
-        .misfire
-        .as_ref()
-        .is_none_or(|facts| facts.policy == MisfirePolicy::FireAll || facts.missed_count <= 1);
-    stands_alone && record.overrides.skips.contains(&planned.nominal)
-}
-
 /// Forgets which occurrences were to be skipped once they are behind the cursor.
 pub(super) fn forget_skips(record: &mut JobRecord) {
     let skips = &mut record.overrides.skips;
@@ -271,13 +261,8 @@ pub(super) fn skipped(
         started_at: now,
         ended_at: now,
         ending: Ending::Skipped(skip.reason),
-        note: (skip.count > 1).then(|| {
-            let more = if skip.more { "at least " } else { "" };
-            Arc::from(format!(
-                "{more}{} occurrences from {} to {}",
-                skip.count, skip.first, skip.nominal
-            ))
-        }),
+        note: (skip.count > 1)
+            .then(|| Arc::from(folded(skip.count, skip.more, skip.first, skip.nominal))),
         log: None,
     };
     skips.iter().map(execution).collect()

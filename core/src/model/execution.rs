@@ -54,6 +54,23 @@ impl Execution {
     pub fn took(&self) -> Duration {
         Duration::try_from(self.ended_at.duration_since(self.started_at)).unwrap_or(Duration::ZERO)
     }
+
+    /// The oldest occurrence that a record of skipped ones is about; the newest is its nominal time.
+    pub fn skipped_since(&self) -> Option<Timestamp> {
+        let (Ending::Skipped(_), Some(last)) = (self.ending, self.nominal) else { return None };
+        let folded = self.note.as_deref().and_then(|note| note.split_once(FOLDED));
+        let first = folded.and_then(|(_, span)| span.split_once(" to ")?.0.parse().ok());
+        Some(first.unwrap_or(last))
+    }
+}
+
+/// The words by which a note says that it is about many occurrences.
+const FOLDED: &str = " occurrences from ";
+
+/// The note of a record that is about many skipped occurrences.
+pub(crate) fn folded(count: u64, more: bool, first: Timestamp, last: Timestamp) -> String {
+    let more = if more { "at least " } else { "" };
+    format!("{more}{count}{FOLDED}{first} to {last}")
 }
 
 /// How an attempt ended.
@@ -168,5 +185,40 @@ impl SkipReason {
             Self::Operator => "skipped by an operator",
             Self::Expired => "too late to be useful",
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_folded_skip_says_what_it_is_about_and_reads_it_back() {
+        let [first, last]: [Timestamp; 2] =
+            ["2026-03-01T00:00:00Z", "2026-03-02T00:00:00Z"].map(|text| text.parse().unwrap());
+        let mut execution = Execution {
+            id: ExecutionId::from_uuid(uuid::Uuid::nil()),
+            message: None,
+            topic: Topic::new("a").unwrap(),
+            queue: Queue::default(),
+            key: None,
+            job: None,
+            nominal: Some(last),
+            source: Source::Scheduled,
+            attempt: 0,
+            attempts_max: None,
+            process: None,
+            due_at: last,
+            started_at: last,
+            ended_at: last,
+            ending: Ending::Skipped(SkipReason::Paused),
+            note: Some(Arc::from(folded(25, true, first, last))),
+            log: None,
+        };
+        assert_eq!(execution.skipped_since(), Some(first));
+        execution.note = None;
+        assert_eq!(execution.skipped_since(), Some(last), "one alone");
+        execution.ending = Ending::Failed;
+        assert_eq!(execution.skipped_since(), None);
     }
 }

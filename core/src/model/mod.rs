@@ -17,6 +17,7 @@ mod ties;
 
 pub(crate) use body::JSON;
 pub use body::{Body, CONTENT_TYPE_UNKNOWN, PAYLOAD_MAX_DEFAULT};
+pub(crate) use execution::folded;
 pub use execution::{Ending, Execution, SkipReason};
 pub(crate) use headers::noted;
 pub use headers::{HEADER_VALUE_MAX, HEADERS_MAX, Headers};

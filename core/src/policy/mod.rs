@@ -8,6 +8,7 @@ mod edit;
 mod hold;
 mod layers;
 mod misfire;
+mod outage;
 mod overlap;
 mod plan;
 mod rate;
@@ -28,6 +29,8 @@ pub use misfire::{
     CATCH_UP_LIMIT, CATCH_UP_MAX_DEFAULT, Misfire, MisfirePolicy, THRESHOLD_CHOSEN_DEFAULT,
     THRESHOLD_DEFAULT,
 };
+pub(crate) use outage::is_unwanted;
+pub use outage::{OUTAGE_MAX, Outage, outage};
 pub use overlap::{Admission, Overlap, admit};
 pub use plan::{COUNT_MAX, OCCURRENCES_PER_PLAN, Plan, Planned, SKIPS_LISTED_MAX, Skip, plan};
 pub use rate::{Permitted, permit};

@@ -1,34 +1,43 @@
-//! Jobs: the list, one of them.
+//! Jobs: what runs on a schedule, how it is, what it did and will do, and how people steer it. Every
+//! decision is the core's; here requests become its calls and records become views.
 
-use axum::Json;
-use axum::extract::State;
-use serde::Serialize;
-use utoipa::ToSchema;
+mod acting;
+mod backfilling;
+mod defining;
+mod editing;
+mod finding;
+mod hidden;
+mod ledger;
+mod looking;
+mod occurrences;
+mod outage;
+mod tag;
+mod traces;
+mod upcoming;
+mod view;
+
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::app::App;
-use crate::caller::{Caller, Role};
-use crate::page::Listing;
-use crate::problem::Answer;
 
-/// What this file answers.
+pub(crate) use upcoming::{bounded, future};
+
+/// What this folder answers.
 pub(crate) fn routes() -> OpenApiRouter<App> {
-    OpenApiRouter::new().routes(routes!(list))
-}
-
-/// A job.
-#[derive(Clone, Debug, Serialize, ToSchema)]
-pub(crate) struct JobView {
-    /// Its name.
-    name: String,
-}
-
-/// Every job, by name.
-#[utoipa::path(get, path = "/jobs", tag = "jobs", responses((status = 200, body = Listing<JobView>)))]
-async fn list(State(app): State<App>, caller: Caller) -> Answer<Json<Listing<JobView>>> {
-    caller.must_be(Role::Viewer)?;
-    let status = app.punctual.admin().status().await;
-    let items = status.jobs.into_iter().map(|job| JobView { name: job.name.to_string() }).collect();
-    Ok(Json(Listing::whole(items)))
+    OpenApiRouter::new()
+        .routes(routes!(looking::list, defining::create))
+        .routes(routes!(looking::show, defining::replace, editing::edit, defining::delete))
+        .routes(routes!(looking::executions))
+        .routes(routes!(editing::reset))
+        .routes(routes!(editing::layers))
+        .routes(routes!(acting::trigger))
+        .routes(routes!(acting::pause))
+        .routes(routes!(acting::resume))
+        .routes(routes!(acting::skip))
+        .routes(routes!(acting::move_cursor))
+        .routes(routes!(upcoming::upcoming))
+        .routes(routes!(occurrences::occurrences))
+        .routes(routes!(backfilling::backfill))
+        .routes(routes!(outage::preview))
 }

@@ -4,10 +4,16 @@
 mod dead;
 mod idempotency;
 mod jobs;
+mod jobs_acting;
+mod jobs_defining;
+mod jobs_editing;
+mod jobs_occurrences;
 mod messages;
 mod messages_bulk;
 mod messages_sending;
+mod moving;
 mod queues;
+mod schedules;
 mod site;
 mod topics;
 mod work;

@@ -8,7 +8,7 @@ use axum::http::header::CONTENT_TYPE;
 use axum::http::{HeaderMap, Request, StatusCode};
 use http_body_util::BodyExt;
 use punctual::{Builder, ManualClock, MemoryStorage, Punctual};
-use punctual_server::{App, Parts, router};
+use punctual_server::{App, Caller, Parts, Role, router};
 use serde_json::Value;
 use tower::ServiceExt;
 
@@ -16,7 +16,8 @@ use tower::ServiceExt;
 pub(crate) struct Site {
     pub(crate) app: App,
     pub(crate) clock: Arc<ManualClock>,
-    router: Router,
+    pub(crate) router: Router,
+    pub(crate) role: Option<Role>,
 }
 
 /// What was answered.
@@ -44,7 +45,13 @@ impl Site {
         };
         let app = App::new(parts);
         let router = router(app.clone());
-        Self { app, clock, router }
+        Self { app, clock, router, role: None }
+    }
+
+    /// The same server, asked by somebody of a role.
+    pub(crate) fn as_role(&self, role: Role) -> Self {
+        let (app, clock, router) = (self.app.clone(), self.clock.clone(), self.router.clone());
+        Self { app, clock, router, role: Some(role) }
     }
 
     /// The same server with its application changed.
@@ -54,7 +61,11 @@ impl Site {
         Self { app, router, ..self }
     }
 
-    pub(crate) async fn send(&self, request: Request<Body>) -> Answered {
+    pub(crate) async fn send(&self, mut request: Request<Body>) -> Answered {
+        if let Some(role) = self.role {
+            let name = role.to_string();
+            request.extensions_mut().insert(Caller { name, role, from: None });
+        }
         let response = self.router.clone().oneshot(request).await.unwrap();
         let (status, headers) = (response.status(), response.headers().clone());
         let bytes = response.into_body().collect().await.unwrap().to_bytes();

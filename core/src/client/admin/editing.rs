@@ -1,6 +1,8 @@
 //! Editing jobs: an operator's values over the declared ones, looked at before they are stored, and taken
 //! back again. What an edit means is decided in `policy/edit.rs`.
 
+use std::time::Duration;
+
 use jiff::Timestamp;
 
 use super::Admin;
@@ -48,5 +50,10 @@ impl Admin {
     /// When a job will run next, as far as its schedule says.
     pub async fn upcoming(&self, job: impl AsRef<str>, count: usize) -> Result<Vec<Timestamp>> {
         Ok(upcoming(&self.job(job).await?, count))
+    }
+
+    /// Later than this is a misfire, for jobs that say nothing else.
+    pub fn misfire_threshold(&self) -> Duration {
+        self.process.options.misfire_threshold
     }
 }

@@ -9,10 +9,10 @@ use futures_util::future::try_join_all;
 use super::health::no_answer;
 use super::{Admin, PATIENCE};
 use crate::clock::{Clock, add, within};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::inspect::{ExecutionFilter, JobFilter, MessageFilter, PAGE_LIMIT_MAX, Page};
 use crate::model::{Ending, Execution, JobName, JobRecord, State, Topic};
-use crate::status::{Found, Status};
+use crate::status::{Found, JobStatus, Status};
 
 /// How many of the newest executions are looked at for the last run of each job.
 const NEWEST_MAX: usize = 500;
@@ -54,6 +54,25 @@ impl Admin {
         found.status(handles, clock.now())
     }
 
+    /// How one job is that this process declares or the storage remembers.
+    pub async fn status_of(&self, job: impl AsRef<str>) -> Result<JobStatus> {
+        let process = &*self.process;
+        let name = JobName::new(job)?;
+        let record = process.inspect.job(&name).await?;
+        let place = process.declarations.iter().position(|declared| declared.job.name == name);
+        let declarations = place.map_or(&[][..], |place| &process.declarations[place..=place]);
+        let running = self.running(Some(name.clone())).await?;
+        let mut latest: BTreeMap<_, _> = self.last_of(&name).await?.into_iter().collect();
+        keep_later(&mut latest, process.recent.last(&name).map(|here| (name.clone(), here)));
+        let stored = Ok(record.into_iter().collect());
+        let (app, misconfigured) = (process.app.as_str(), process.misconfigured.as_slice());
+        let found = Found { app, declarations, stored, latest, running, misconfigured };
+        let handles = |topic: &Topic| !process.options.handling || process.registry.contains(topic);
+        found.status(handles, process.now()).jobs.pop().ok_or_else(|| {
+            Error::not_found(format!("there is no job {name:?}; jobs() lists what there is"))
+        })
+    }
+
     /// The latest runs of a job that this process made, newest first, without asking the storage.
     pub fn recent(&self, job: impl AsRef<str>) -> Result<Vec<Arc<Execution>>> {
         Ok(self.process.recent.of(&JobName::new(job)?))
@@ -61,16 +80,12 @@ impl Admin {
 
     async fn stored(&self) -> Result<Stored> {
         let records = self.process.inspect.jobs(JobFilter::default()).await?;
-        let running = self.running().await?;
+        let running = self.running(None).await?;
         let mut latest = self.newest().await?;
         for record in &records {
             let name = &record.job.name;
-            let Some(here) = self.process.recent.last(name) else { continue };
-            // A stored record may have been decided otherwise than it looked from here.
-            let known = latest.entry(name.clone()).or_insert_with(|| here.clone());
-            if here.ended_at > known.ended_at {
-                *known = here;
-            }
+            let here = self.process.recent.last(name).map(|here| (name.clone(), here));
+            keep_later(&mut latest, here);
         }
         let mut unknown: Vec<&JobRecord> =
             records.iter().filter(|record| !latest.contains_key(&record.job.name)).collect();
@@ -85,9 +100,10 @@ impl Admin {
         Ok(Stored { records, running, latest })
     }
 
-    /// How many messages of each job are running, on whatever node.
-    async fn running(&self) -> Result<BTreeMap<JobName, u64>> {
-        let filter = MessageFilter { states: vec![State::Running], ..MessageFilter::default() };
+    /// How many messages of each job, or of one, are running, on whatever node.
+    async fn running(&self, job: Option<JobName>) -> Result<BTreeMap<JobName, u64>> {
+        let states = vec![State::Running];
+        let filter = MessageFilter { states, job, ..MessageFilter::default() };
         let mut running = BTreeMap::new();
         for record in self.messages(filter, Page::first(PAGE_LIMIT_MAX)).await?.rows {
             if let Some(occurrence) = &record.message.occurrence {
@@ -116,6 +132,19 @@ impl Admin {
         let paged = self.executions(runs(Some(job.clone())), Page::first(1)).await?;
         let last = paged.rows.into_iter().next();
         Ok(last.map(|last| (job.clone(), Arc::new(last))))
+    }
+}
+
+/// Keeps the later of two runs of a job.
+fn keep_later(
+    latest: &mut BTreeMap<JobName, Arc<Execution>>,
+    here: Option<(JobName, Arc<Execution>)>,
+) {
+    let Some((name, here)) = here else { return };
+    // A stored record may have been decided otherwise than it looked from here.
+    let known = latest.entry(name).or_insert_with(|| here.clone());
+    if here.ended_at > known.ended_at {
+        *known = here;
     }
 }
 

@@ -1,0 +1,266 @@
+//! The calendar: the runs of all jobs in a range, past and to come, where they pile up, and when the clocks
+//! of their zones change.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
+use std::time::Duration;
+
+use axum::Json;
+use axum::extract::State;
+use jiff::Timestamp;
+use punctual::clock::{add, between, subtract};
+use punctual::inspect::{ExecutionFilter, PAGE_LIMIT_MAX, Page};
+use punctual::model::{Ending, JobRecord, SkipReason};
+use punctual::schedule::Zone;
+use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use crate::api::clock_change::changes;
+use crate::api::jobs::future;
+use crate::app::App;
+use crate::caller::{Caller, Role};
+use crate::extract::Query;
+use crate::problem::{Answer, Problem};
+
+/// How many runs are listed when nobody says, and at most.
+const LIMIT_DEFAULT: usize = 1_000;
+const LIMIT_MAX: usize = 10_000;
+/// What is shown when nobody says: the day before and the day after now.
+const REACH_DEFAULT: Duration = Duration::from_hours(24);
+/// The longest range.
+const RANGE_MAX: Duration = Duration::from_hours(366 * 24);
+/// How many pages of history are read.
+const PAGES_MAX: usize = 20;
+/// From how many runs on a minute counts as a pile-up, and how many of those are listed.
+const PILE_MIN: usize = 5;
+const PILES_MAX: usize = 1_000;
+
+/// What this file answers.
+pub(crate) fn routes() -> OpenApiRouter<App> {
+    OpenApiRouter::new().routes(routes!(calendar))
+}
+
+/// Which part of the calendar.
+#[derive(Clone, Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(super) struct CalendarQuery {
+    /// From this instant on; a day before now when not given.
+    #[param(value_type = Option<String>, format = DateTime)]
+    from: Option<Timestamp>,
+    /// Before this instant; a day after now, or after `from`, when not given. At most 366 days later.
+    #[param(value_type = Option<String>, format = DateTime)]
+    to: Option<Timestamp>,
+    /// At most so many runs, 1 to 10000; 1000 when not given.
+    #[param(minimum = 1, maximum = 10000)]
+    limit: Option<usize>,
+}
+
+/// The runs of all jobs in a range.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub(super) struct CalendarView {
+    /// The runs, by time. With both past and future in the range, the newest of the past share the limit
+    /// with the next to come.
+    items: Vec<CalendarRunView>,
+    /// Minutes of these runs in which many jobs start, by time.
+    minutes: Vec<CalendarMinuteView>,
+    /// When the clocks of the jobs' zones change.
+    transitions: Vec<ClockChangeView>,
+    /// Whether there are more runs than are listed.
+    more: bool,
+}
+
+/// A run of a job.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, ToSchema)]
+struct CalendarRunView {
+    /// Its instant on the schedule, or when it began where it has none.
+    at: Timestamp,
+    /// The job.
+    job: String,
+    /// `past` or `future`.
+    kind: &'static str,
+    /// How it ended; null for one to come.
+    ending: Option<&'static str>,
+}
+
+/// A minute in which many jobs start.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+struct CalendarMinuteView {
+    /// Where it begins.
+    at: Timestamp,
+    /// How many.
+    count: usize,
+}
+
+/// A clock change.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+struct ClockChangeView {
+    /// The zone.
+    zone: String,
+    /// When.
+    at: Timestamp,
+    /// What it does, in words.
+    note: String,
+}
+
+/// The runs of all jobs, past and to come.
+#[utoipa::path(get, operation_id = "get_calendar", path = "/calendar", tag = "schedules", params(CalendarQuery),
+    responses((status = 200, body = CalendarView), (status = 422, body = Problem)))]
+pub(super) async fn calendar(
+    State(app): State<App>,
+    caller: Caller,
+    Query(query): Query<CalendarQuery>,
+) -> Answer<Json<CalendarView>> {
+    caller.must_be(Role::Viewer)?;
+    let now = app.clock.now();
+    let (from, to, limit) = query.range(now)?;
+    let status = app.punctual.admin().status().await;
+    let records: Vec<JobRecord> = status.jobs.into_iter().map(|job| *job.record).collect();
+    let behind = if to > now && from < now { limit - limit / 2 } else { limit };
+    let (mut items, mut more) = match from < now {
+        true => past(&app, (from, to.min(now)), behind).await?,
+        false => (Vec::new(), false),
+    };
+    if to > now {
+        let (ahead, is_long) =
+            ahead(&records, (from.max(now), to), now, limit - items.len().min(limit));
+        items.extend(ahead);
+        more |= is_long;
+    }
+    items.sort();
+    let minutes = piles(&items);
+    let transitions = transitions(&records, from, to);
+    Ok(Json(CalendarView { items, minutes, transitions, more }))
+}
+
+impl CalendarQuery {
+    fn range(&self, now: Timestamp) -> Answer<(Timestamp, Timestamp, usize)> {
+        let from =
+            self.from.unwrap_or_else(|| subtract(self.to.unwrap_or(now).min(now), REACH_DEFAULT));
+        let to = self.to.unwrap_or_else(|| add(from.max(now), REACH_DEFAULT));
+        let refuse = |field: &str, problem: String| {
+            Err(Problem::refused(format!("{field}: {problem}")).field(field, problem))
+        };
+        if from >= to {
+            return refuse(
+                "to",
+                format!("{to} is not later than the beginning {from}; give a later instant"),
+            );
+        }
+        if between(from, to) > RANGE_MAX {
+            return refuse(
+                "to",
+                format!("{to} is more than 366 days later than {from}; give a shorter range"),
+            );
+        }
+        match self.limit.unwrap_or(LIMIT_DEFAULT) {
+            limit @ 1..=LIMIT_MAX => Ok((from, to, limit)),
+            limit => refuse("limit", format!("{limit} is not between 1 and {LIMIT_MAX}")),
+        }
+    }
+}
+
+/// The newest runs of a range, and whether there are more. Attempts of one run are one.
+async fn past(
+    app: &App,
+    (from, to): (Timestamp, Timestamp),
+    limit: usize,
+) -> Answer<(Vec<CalendarRunView>, bool)> {
+    let skipped = Ending::Skipped(SkipReason::Overlap).as_str();
+    let endings = Ending::NAMES.into_iter().filter(|name| *name != skipped).collect();
+    let filter = ExecutionFilter { endings, ..ExecutionFilter::default() };
+    let mut runs: BTreeMap<(Timestamp, String), (&'static str, Timestamp)> = BTreeMap::new();
+    let mut page = Page::first(PAGE_LIMIT_MAX);
+    let mut more = true;
+    for _ in 0..PAGES_MAX {
+        let paged = app.inspect.executions(filter.clone(), page).await?;
+        let older = paged.rows.last().is_some_and(|last| last.ended_at < from);
+        for execution in paged.rows {
+            let at = execution.nominal.unwrap_or(execution.started_at);
+            let Some(job) = execution.job.filter(|_| from <= at && at < to) else { continue };
+            let run = (execution.ending.as_str(), execution.ended_at);
+            let known = runs.entry((at, job.to_string())).or_insert(run);
+            if known.1 < run.1 {
+                *known = run;
+            }
+        }
+        match paged.next {
+            Some(next) if !older && runs.len() <= limit => page = Page::after(next, PAGE_LIMIT_MAX),
+            next => {
+                more = next.is_some() && !older;
+                break;
+            }
+        }
+    }
+    more |= runs.len() > limit;
+    let view =
+        |((at, job), (ending, _))| CalendarRunView { at, job, kind: "past", ending: Some(ending) };
+    Ok((runs.into_iter().rev().take(limit).map(view).collect(), more))
+}
+
+/// The next runs of all jobs in a range, and whether there are more.
+fn ahead(
+    records: &[JobRecord],
+    (from, to): (Timestamp, Timestamp),
+    now: Timestamp,
+    limit: usize,
+) -> (Vec<CalendarRunView>, bool) {
+    let begin = |record: &'_ JobRecord| now.max(from).max(record.cursor.unwrap_or(now));
+    let mut runs: Vec<_> = records
+        .iter()
+        .map(|record| {
+            future(record, begin(record).max(from))
+                .filter(|(_, why)| why.is_none())
+                .map(|(at, _)| at)
+                .take_while(|at| *at < to)
+        })
+        .collect();
+    // The next of each job; whoever is taken brings its next one.
+    let mut heads: BinaryHeap<Reverse<(Timestamp, usize)>> = BinaryHeap::new();
+    for (place, times) in runs.iter_mut().enumerate() {
+        heads.extend(times.next().map(|at| Reverse((at, place))));
+    }
+    let mut items = Vec::new();
+    while items.len() < limit
+        && let Some(Reverse((at, place))) = heads.pop()
+    {
+        let job = records[place].job.name.to_string();
+        items.push(CalendarRunView { at, job, kind: "future", ending: None });
+        heads.extend(runs[place].next().map(|at| Reverse((at, place))));
+    }
+    (items, !heads.is_empty())
+}
+
+/// The minutes in which many jobs start.
+fn piles(items: &[CalendarRunView]) -> Vec<CalendarMinuteView> {
+    let mut minutes: BTreeMap<i64, usize> = BTreeMap::new();
+    for item in items {
+        *minutes.entry(item.at.as_second().div_euclid(60)).or_default() += 1;
+    }
+    let piled = minutes.into_iter().filter(|(_, count)| *count >= PILE_MIN).take(PILES_MAX);
+    let view = |(minute, count): (i64, usize)| {
+        Some(CalendarMinuteView { at: Timestamp::from_second(minute * 60).ok()?, count })
+    };
+    piled.filter_map(view).collect()
+}
+
+fn transitions(records: &[JobRecord], from: Timestamp, to: Timestamp) -> Vec<ClockChangeView> {
+    let zones: BTreeSet<String> = records
+        .iter()
+        .filter(|record| record.retired.is_none() && record.job.schedule.as_cron().is_some())
+        .map(|record| record.job.schedule.zone().name().to_owned())
+        .collect();
+    let mut found = Vec::new();
+    for zone in zones.iter().filter_map(|name| Zone::named(name).ok()) {
+        let views = changes(&zone, from, to).into_iter().map(|change| ClockChangeView {
+            zone: zone.name().to_owned(),
+            at: change.at,
+            note: change.in_words(),
+        });
+        found.extend(views);
+    }
+    found.sort_by_key(|change| change.at);
+    found
+}

@@ -1,0 +1,181 @@
+//! What clock changes do to the times of a schedule, in words, and times as people read them.
+
+use jiff::Timestamp;
+use jiff::civil::Time;
+use jiff::tz::{AmbiguousOffset, Offset};
+use punctual::schedule::{Schedule, Zone, format_duration};
+use serde::Serialize;
+use utoipa::ToSchema;
+
+/// The most clock changes of one zone that are listed.
+const CHANGES_MAX: usize = 100;
+
+/// A time of a schedule.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub(crate) struct TimeView {
+    /// The instant.
+    pub(crate) at: Timestamp,
+    /// What the wall clock of its zone shows.
+    local: String,
+    /// The zone; UTC for schedules that have none.
+    zone: String,
+    /// The offset from UTC that holds then.
+    offset: String,
+    /// What a clock change does to it, when one does.
+    note: Option<String>,
+}
+
+impl TimeView {
+    /// A time of a schedule, in the schedule's zone.
+    pub(crate) fn new(schedule: &Schedule, at: Timestamp) -> Self {
+        let zone = schedule.zone();
+        Self {
+            at,
+            local: zone.wall(at).to_string(),
+            zone: zone.name().to_owned(),
+            offset: written(zone.offset(at)),
+            note: note(schedule, at),
+        }
+    }
+}
+
+/// What a clock change does to a time of a schedule, when one does.
+fn note(schedule: &Schedule, at: Timestamp) -> Option<String> {
+    let (cron, zone) = (schedule.as_cron()?, schedule.zone());
+    if !zone.changes_clocks() {
+        return None;
+    }
+    let wall = zone.wall(at);
+    let clock = wall.time();
+    if !cron.matches(at, &zone) {
+        let change = changes(&zone, just_before(at), at).pop()?;
+        return Some(format!(
+            "clock change: the clocks jump from {} to {}, so what is planned in between runs at {}",
+            hours(change.wall_before()),
+            hours(change.wall_after()),
+            hours(clock)
+        ));
+    }
+    if let AmbiguousOffset::Fold { before, .. } =
+        zone.time_zone().to_ambiguous_timestamp(wall).offset()
+    {
+        let which = match (zone.offset(at) == before, cron.is_interval_like()) {
+            (true, true) => "this is the first time",
+            (true, false) => "it runs the first time only",
+            (false, _) => "this is the second time",
+        };
+        return Some(format!("clock change: {} comes twice on this day; {which}", hours(clock)));
+    }
+    let last = schedule.prev(at)?;
+    let change = changes(&zone, last, at).pop()?;
+    Some(format!("clock change: the clocks {} since the time before", change.moved("went")))
+}
+
+/// A change of a zone's offset from UTC.
+pub(crate) struct ZoneChange {
+    /// The first instant with the new offset.
+    pub(crate) at: Timestamp,
+    before: Offset,
+    after: Offset,
+}
+
+impl ZoneChange {
+    /// What it does, in words.
+    pub(crate) fn in_words(&self) -> String {
+        let (before, after) = (hours(self.wall_before()), hours(self.wall_after()));
+        format!("the clocks {}, from {before} to {after}", self.moved("go"))
+    }
+
+    fn wall_before(&self) -> Time {
+        self.before.to_datetime(self.at).time()
+    }
+
+    fn wall_after(&self) -> Time {
+        self.after.to_datetime(self.at).time()
+    }
+
+    fn moved(&self, verb: &str) -> String {
+        let by = self.before.duration_until(self.after);
+        let way = if by.is_negative() { "back" } else { "forward" };
+        format!("{verb} {way} by {}", format_duration(by.unsigned_abs()))
+    }
+}
+
+/// The changes of a zone after one instant and not after another.
+pub(crate) fn changes(zone: &Zone, after: Timestamp, until: Timestamp) -> Vec<ZoneChange> {
+    let following = zone.time_zone().following(after).take(CHANGES_MAX);
+    following
+        .map(|transition| transition.timestamp())
+        .take_while(|at| *at <= until)
+        .map(|at| ZoneChange { at, before: zone.offset(just_before(at)), after: zone.offset(at) })
+        // Some only give the zone another name.
+        .filter(|change| change.before != change.after)
+        .collect()
+}
+
+/// The instant before, so that "strictly after" it means "from here on".
+pub(crate) fn just_before(at: Timestamp) -> Timestamp {
+    at.checked_sub(jiff::SignedDuration::from_nanos(1)).unwrap_or(Timestamp::MIN)
+}
+
+fn hours(time: Time) -> String {
+    match time.second() {
+        0 => format!("{:02}:{:02}", time.hour(), time.minute()),
+        second => format!("{:02}:{:02}:{second:02}", time.hour(), time.minute()),
+    }
+}
+
+fn written(offset: Offset) -> String {
+    let (sign, seconds) = (if offset.seconds() < 0 { '-' } else { '+' }, offset.seconds().abs());
+    format!("{sign}{:02}:{:02}", seconds / 3_600, seconds / 60 % 60)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(text: &str) -> Timestamp {
+        text.parse().unwrap()
+    }
+
+    fn notes(cron: &str, after: &str, count: usize) -> Vec<(String, Option<String>)> {
+        let schedule = Schedule::cron(cron, "Europe/Berlin").unwrap();
+        let times = std::iter::successors(schedule.next(at(after)), |at| schedule.next(*at));
+        let views = times.take(count).map(|at| TimeView::new(&schedule, at));
+        views.map(|view| (format!("{} {}", view.local, view.offset), view.note)).collect()
+    }
+
+    #[test]
+    fn a_time_in_the_gap_says_that_it_was_moved() {
+        let notes = notes("30 2 * * *", "2026-03-27T12:00:00Z", 3);
+        let note = notes[1].1.as_deref().unwrap();
+        assert_eq!(notes[0], ("2026-03-28T02:30:00 +01:00".to_owned(), None));
+        assert_eq!(notes[1].0, "2026-03-29T03:00:00 +02:00");
+        assert!(note.contains("jump from 02:00 to 03:00"), "{note}");
+        assert_eq!(notes[2], ("2026-03-30T02:30:00 +02:00".to_owned(), None));
+    }
+
+    #[test]
+    fn a_repeated_time_says_which_pass_it_is() {
+        let fixed = notes("30 2 * * *", "2026-10-24T12:00:00Z", 2);
+        assert!(fixed[0].1.as_deref().unwrap().ends_with("it runs the first time only"));
+        let stepped = notes("*/30 * * * *", "2026-10-24T23:59:00Z", 4);
+        let [first, _, second, _] = stepped.as_slice() else { panic!("four times") };
+        assert_eq!(
+            (first.0.as_str(), second.0.as_str()),
+            ("2026-10-25T02:00:00 +02:00", "2026-10-25T02:00:00 +01:00")
+        );
+        assert!(first.1.as_deref().unwrap().ends_with("this is the first time"));
+        assert!(second.1.as_deref().unwrap().ends_with("this is the second time"));
+    }
+
+    #[test]
+    fn the_first_time_after_a_change_says_so_and_utc_never_does() {
+        let notes = notes("0 12 * * *", "2026-03-28T00:00:00Z", 3);
+        let noted: Vec<bool> = notes.iter().map(|(_, note)| note.is_some()).collect();
+        assert_eq!(noted, [false, true, false]);
+        assert!(notes[1].1.as_deref().unwrap().contains("went forward by 1h"), "{notes:?}");
+        let utc = Schedule::cron_utc("30 2 * * *").unwrap();
+        assert_eq!(TimeView::new(&utc, at("2026-03-29T02:30:00Z")).note, None);
+    }
+}
