@@ -3,6 +3,7 @@
 //! says so. Undoing is bounded, so that a small body cannot become one that fills the memory.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
 use crate::error::{Error, Result};
 use crate::model::{Body, Message, MessageRecord, noted};
@@ -46,14 +47,18 @@ impl Message {
 
 /// A record for people: with its body as it was sent. One that cannot be undone is left as it is.
 pub(crate) fn opened(mut record: MessageRecord, payload_max: usize) -> MessageRecord {
-    if record.message.headers.get(noted::ENCODING).is_some()
-        && let Ok(Cow::Owned(body)) = record.message.content(payload_max)
-    {
-        let message = std::sync::Arc::make_mut(&mut record.message);
-        message.body = body;
-        message.headers.remove(noted::ENCODING);
+    if let Ok(message) = opened_message(&record.message, payload_max) {
+        record.message = message;
     }
     record
+}
+
+/// A message with its body as it was sent.
+pub(crate) fn opened_message(message: &Arc<Message>, payload_max: usize) -> Result<Arc<Message>> {
+    let Cow::Owned(body) = message.content(payload_max)? else { return Ok(message.clone()) };
+    let mut opened = Message { body, ..Message::clone(message) };
+    opened.headers.remove(noted::ENCODING);
+    Ok(Arc::new(opened))
 }
 
 /// Refuses compression where it was left out of the program.

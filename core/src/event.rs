@@ -357,6 +357,13 @@ events! {
         /// What was done.
         change: &'static str,
     }
+    /// A queue was paused, resumed, resized or taken on in this process.
+    QueueSteered, "queue.steered", INFO {
+        /// The queue.
+        queue: Queue,
+        /// What was done.
+        change: &'static str,
+    }
     /// A subscription receives nothing for a while, because its handler kept failing.
     CircuitOpened, "circuit.opened", WARN {
         /// The transport.

@@ -133,13 +133,15 @@ pub mod transport;
 pub mod wire;
 
 pub use crate::builtin::{Deduplicate, ManualClock, MemoryStorage, StoredTransport};
-pub use crate::client::{Admin, JobBuilder, Jobs, Publisher, Reply, Sending, Subscriptions};
+pub use crate::client::{
+    Admin, JobBuilder, Jobs, Publisher, Queues, Remote, Reply, Sending, Subscriptions,
+};
 pub use crate::clock::{Clock, StorageClock, SystemClock};
 pub use crate::codec::Codec;
 pub use crate::config::Configuration;
 pub use crate::declared::{Declare, DeclaredJob};
 pub use crate::documents::Documents;
-pub use crate::engine::{Exhausted, Failure, Options, Service, Turn};
+pub use crate::engine::{Exhausted, Failure, Options, Roles, Service, Turn};
 pub use crate::error::{Error, ErrorKind, Result};
 pub use crate::event::{Event, Events};
 pub use crate::handler::{

@@ -9,6 +9,8 @@ mod leave;
 mod outbound;
 mod publish;
 mod publisher;
+mod queues;
+mod remote;
 mod request;
 mod requests;
 mod subscriptions;
@@ -26,5 +28,9 @@ pub use outbound::Sending;
 pub(crate) use outbound::{Outbound, Sends};
 pub use publish::{Publish, Published};
 pub use publisher::Publisher;
+pub use queues::{QueueStatus, Queues};
+pub use remote::{
+    Ask, Assigned, REMOTE_BATCH_MAX, REMOTE_LEASE_MAX, REMOTE_WAIT_MAX, Remote, Report, Ticket,
+};
 pub use request::{REPLY_TIMEOUT_DEFAULT, Reply, Request};
 pub use subscriptions::Subscriptions;

@@ -17,12 +17,23 @@ use super::{Process, Registration, Slots};
 use crate::client::Publisher;
 use crate::clock::{Clock, add, between, within};
 use crate::event::Event;
-use crate::handler::{Cause, Context, ContextParts, HandlerError, Outcome, Said, Signal, conclude};
+use crate::handler::{
+    Cause, Context, ContextParts, HandlerError, HandlerResult, Outcome, Said, Signal, conclude,
+};
 use crate::middleware::NextHandle;
-use crate::model::{Message, Terms};
+use crate::model::{ExecutionId, Message, ProcessId, Terms};
 use crate::policy::{Report, is_expired, timeout};
 use crate::storage::Claimed;
 use crate::transport::{Delivery, Receipt};
+
+/// Who attempts a delivery, and since when.
+pub(crate) struct By {
+    pub(crate) process: ProcessId,
+    pub(crate) execution: ExecutionId,
+    pub(crate) started_at: Timestamp,
+    /// Where its slot comes from, when this process runs it.
+    pub(crate) slots: Option<Arc<Slots>>,
+}
 
 /// Builds what a handler may know about a delivery.
 pub(crate) fn context(
@@ -32,18 +43,30 @@ pub(crate) fn context(
     slots: &Arc<Slots>,
     now: Timestamp,
 ) -> Context {
+    let (execution, slots) = (process.execution_id(now), Some(slots.clone()));
+    let by = By { process: process.id, execution, started_at: now, slots };
+    context_by(process, delivery, terms, by)
+}
+
+/// The same for whoever attempts it.
+pub(crate) fn context_by(
+    process: &Arc<Process>,
+    delivery: &Delivery,
+    terms: &Terms,
+    by: By,
+) -> Context {
     let claimed = match &delivery.receipt {
         Receipt::Lease(receipt) => Some(&receipt.claimed),
         Receipt::Broker(_) => None,
     };
     Context::new(ContextParts {
         message: delivery.message.clone(),
-        execution: process.execution_id(now),
+        execution: by.execution,
         attempt: delivery.attempt,
         attempts_max: terms.retry.attempts_max,
-        started_at: now,
+        started_at: by.started_at,
         due_at: due_at(delivery),
-        process: process.id,
+        process: by.process,
         lease: claimed.map(Claimed::lease_ref),
         lease_until: Mutex::new(claimed.map(|claimed| claimed.lease.until)),
         recording: terms.recording,
@@ -55,7 +78,7 @@ pub(crate) fn context(
         checkpoint: claimed.and_then(|claimed| claimed.checkpoint.clone()),
         result: Mutex::new(None),
         said: Said::default(),
-        slots: Some(slots.clone()),
+        slots: by.slots,
     })
 }
 
@@ -93,6 +116,19 @@ fn span(started: &Started) -> tracing::Span {
 async fn run(process: &Process, started: &Started) -> Option<Report> {
     let Started { delivery, terms, context, .. } = started;
     let message = &delivery.message;
+    if let Some(report) = begun(process, started) {
+        return Some(report);
+    }
+    match &started.extras.registration {
+        Some(own) => handle_by(process, own, message, terms, context).await,
+        None => handle(process, message, terms, context).await,
+    }
+}
+
+/// Says that an attempt begins; answers what becomes of one that needs no handler.
+pub(super) fn begun(process: &Process, started: &Started) -> Option<Report> {
+    let Started { delivery, terms, context, .. } = started;
+    let message = &delivery.message;
     process.events.emit(Event::AttemptStarted {
         message: message.id,
         execution: context.execution_id(),
@@ -108,13 +144,7 @@ async fn run(process: &Process, started: &Started) -> Option<Report> {
     if let Some(error) = &delivery.poison {
         return Some(Report::Poison { error: Arc::from(error.as_str()) });
     }
-    if is_spent(delivery, terms) {
-        return Some(Report::Spent);
-    }
-    match &started.extras.registration {
-        Some(own) => handle_by(process, own, message, terms, context).await,
-        None => handle(process, message, terms, context).await,
-    }
+    is_spent(delivery, terms).then_some(Report::Spent)
 }
 
 /// Whether a broker delivers a message once more than it may be handled, because the process that had it
@@ -156,13 +186,7 @@ async fn handle_by(
     };
     let chain = NextHandle::new(&process.middleware, prepared).run(context.clone());
     let guarded = AssertUnwindSafe(chain).catch_unwind().map(|caught| match caught {
-        Ok(result) => {
-            let advised = result.as_ref().err().and_then(|error| {
-                process.rules.outcome(error).map(|outcome| advised(outcome, error))
-            });
-            advised
-                .unwrap_or_else(|| conclude(result, context.reported(), registration.must_report))
-        }
+        Ok(result) => concluded(process, result, context, registration.must_report),
         Err(panic) => Report::Panicked { error: panic_text(&*panic) },
     });
     let supervised = std::pin::pin!(supervise(process, terms, context, guarded));
@@ -171,6 +195,20 @@ async fn handle_by(
     }
     // Boxed, so that attempts without a lock do not carry the space for one.
     Box::pin(locked(process, context, terms, supervised)).await
+}
+
+/// What was returned and said, in the words of the policy.
+pub(super) fn concluded(
+    process: &Process,
+    result: HandlerResult,
+    context: &Context,
+    must_report: bool,
+) -> Report {
+    let advised = result.as_ref().err().and_then(|error| {
+        let outcome = process.rules.outcome(error)?;
+        Some(advised(outcome, error))
+    });
+    advised.unwrap_or_else(|| conclude(result, context.reported(), must_report))
 }
 
 /// What an error leads to that says itself, or by a rule, what should happen.
@@ -195,8 +233,7 @@ async fn supervise(
 ) -> Option<Report> {
     let mut work = std::pin::pin!(work);
     let clock: &dyn Clock = &*process.clock;
-    let limit = timeout(terms.timeout, process.options.timeout);
-    let deadline = limit.map(|limit| add(context.started_at(), limit));
+    let (limit, deadline) = deadline(process, terms, context.started_at()).unzip();
     let cause = tokio::select! {
         biased;
         report = &mut work => return match context.cancel_cause() {
@@ -212,6 +249,23 @@ async fn supervise(
     };
     let finished = within(clock, add(clock.now(), process.options.grace), work).await;
     wound_down(cause, limit, finished)
+}
+
+/// How long an attempt may take, and until when, if there is a limit.
+pub(super) fn deadline(
+    process: &Process,
+    terms: &Terms,
+    started_at: Timestamp,
+) -> Option<(Duration, Timestamp)> {
+    let limit = timeout(terms.timeout, process.options.timeout)?;
+    Some((limit, add(started_at, limit)))
+}
+
+/// What counts for an attempt elsewhere that ends now: after its time, only that.
+pub(super) fn overdue(process: &Process, terms: &Terms, started_at: Timestamp) -> Option<Report> {
+    let (limit, deadline) = deadline(process, terms, started_at)?;
+    let is_late = process.now() > deadline;
+    is_late.then(|| wound_down(Cause::Timeout, Some(limit), None)).flatten()
 }
 
 /// What counts when a handler was asked to stop: why, and what it said while winding down.

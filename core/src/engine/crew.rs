@@ -6,7 +6,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::task::JoinSet;
 
 use super::subscription::told;
-use super::{Process, Settler, Subscribed, SubscriptionWorker, subscribe};
+use super::{
+    Pace, Process, QueueWorker, Settler, Subscribed, SubscriptionWorker, Worked, run, subscribe,
+};
 use crate::error::{Error, Result};
 use crate::subscription::SubscriptionName;
 
@@ -44,12 +46,7 @@ impl Crew {
         subscribed: Arc<Subscribed>,
         paused: bool,
     ) -> Result<SubscriptionName> {
-        let settler = self.settler.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        let Some(settler) = settler.filter(|_| !process.stop.is_requested()) else {
-            return Err(Error::conflict(
-                "the process does not run, so nothing can be added; give it to the builder, or start first",
-            ));
-        };
+        let settler = self.settler(process)?;
         let name = subscribed.name.clone();
         let control = process.switchboard.add(&subscribed, paused)?;
         let consumer = subscribe(process, &subscribed).await;
@@ -64,6 +61,32 @@ impl Crew {
         let worker = SubscriptionWorker::new(process, &settler, subscribed, control, consumer);
         self.spawn(worker.run());
         Ok(name)
+    }
+
+    /// Works on one more queue while the process runs.
+    pub(crate) fn serve(&self, process: &Arc<Process>, worked: Worked) -> Result<()> {
+        let worker = QueueWorker::new(process.clone(), self.settler(process)?, worked);
+        let pace = Pace::new(process, worker.wakeups());
+        self.spawn(run(Box::new(worker), pace));
+        Ok(())
+    }
+
+    /// The settler, while the process runs: also while it stops and takes no new work.
+    pub(crate) fn settling(&self) -> Result<Settler> {
+        let settler = self.settler.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        settler.ok_or_else(|| {
+            Error::unavailable("the process does not run; start it, or ask another one")
+        })
+    }
+
+    /// The settler, while the process runs and takes new work.
+    fn settler(&self, process: &Process) -> Result<Settler> {
+        let settler = self.settler.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        settler.filter(|_| !process.stop.is_requested()).ok_or_else(|| {
+            Error::conflict(
+                "the process does not run, so nothing can be added; give it to the builder, or start first",
+            )
+        })
     }
 
     fn lock(&self) -> MutexGuard<'_, JoinSet<()>> {

@@ -127,7 +127,7 @@ impl Drop for Entered {
 /// How many attempts of a queue may run at once.
 #[derive(Debug)]
 pub(crate) struct Slots {
-    capacity: usize,
+    capacity: AtomicUsize,
     used: AtomicUsize,
     hungry: AtomicBool,
     freed: Bell,
@@ -137,7 +137,7 @@ impl Slots {
     pub(crate) fn new(capacity: usize) -> Arc<Self> {
         let (freed, _) = Wakeup::new();
         Arc::new(Self {
-            capacity,
+            capacity: AtomicUsize::new(capacity),
             used: AtomicUsize::new(0),
             hungry: AtomicBool::new(false),
             freed,
@@ -146,7 +146,18 @@ impl Slots {
 
     /// How many more may start now.
     pub(crate) fn free(&self) -> usize {
-        self.capacity.saturating_sub(self.used.load(Ordering::Acquire))
+        self.capacity().saturating_sub(self.used.load(Ordering::Acquire))
+    }
+
+    /// How many there are.
+    pub(crate) fn capacity(&self) -> usize {
+        self.capacity.load(Ordering::Acquire)
+    }
+
+    /// Makes them more or fewer. Those that are taken stay taken.
+    pub(crate) fn resize(&self, capacity: usize) {
+        self.capacity.store(capacity, Ordering::Release);
+        self.freed.ring();
     }
 
     /// How many are taken.

@@ -8,6 +8,7 @@ use crate::policy::THRESHOLD_DEFAULT;
 
 /// How a process works. Every field has a default that is meant for production.
 #[derive(Clone, Debug)]
+#[allow(clippy::struct_excessive_bools)] // each is a switch of its own
 #[non_exhaustive]
 pub struct Options {
     /// How often the storage is looked at for what nobody rang for, on the grid of the clock. Default
@@ -58,6 +59,10 @@ pub struct Options {
     pub scheduling: bool,
     /// Whether this process runs handlers. Default yes.
     pub handling: bool,
+    /// Whether this process hands due messages to transports. Default yes.
+    pub relaying: bool,
+    /// Whether this process frees what processes that are gone have left behind, and prunes. Default yes.
+    pub upkeep: bool,
     /// Whether a process that declares no job at all retires what it declared before. Default no.
     pub allow_empty_reconcile: bool,
 }
@@ -84,6 +89,8 @@ impl Default for Options {
             retention: None,
             scheduling: true,
             handling: true,
+            relaying: true,
+            upkeep: true,
             allow_empty_reconcile: false,
         }
     }

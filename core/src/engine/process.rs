@@ -8,7 +8,7 @@ use jiff::Timestamp;
 
 use super::in_flight::InFlight;
 use super::recent::Recent;
-use super::{Hooks, Options, Registry, Stop, Switchboard, Turns};
+use super::{Hooks, Options, QueueBoard, Registry, Remotes, Stop, Switchboard, Turns, Watched};
 use crate::client::Outbound;
 use crate::clock::{Clock, StorageClock};
 use crate::config::{Configuration, Misconfigured};
@@ -41,6 +41,10 @@ pub(crate) struct Process {
     pub(crate) outbound: Outbound,
     pub(crate) registry: Registry,
     pub(crate) switchboard: Switchboard,
+    pub(crate) queues: QueueBoard,
+    pub(crate) remotes: Remotes,
+    /// What the lookout looks at.
+    pub(crate) watched: Watched,
     pub(crate) states: States,
     pub(crate) rules: Rules,
     pub(crate) hooks: Hooks,

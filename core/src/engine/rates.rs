@@ -56,6 +56,14 @@ impl Rates {
         self.planned_until.extend(left.into_iter().map(|(name, left)| (name, left.planned)));
         ruled
     }
+
+    /// Adds what somebody else has planned meanwhile.
+    pub(super) fn merge(&mut self, other: Self) {
+        for (name, until) in other.planned_until {
+            let planned = self.planned_until.entry(name).or_insert(until);
+            *planned = until.max(*planned);
+        }
+    }
 }
 
 pub(super) async fn ask(process: &Process, permit: Permit, now: Timestamp) -> Permitted {

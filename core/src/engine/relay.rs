@@ -55,6 +55,15 @@ impl Relay {
         Line::Queue(self.queue.clone())
     }
 
+    /// The next turn when nothing is due: somebody has to see how what is being published went.
+    fn once_sent(&self) -> Turn {
+        if self.sending.is_empty() {
+            Turn::WhenWoken
+        } else {
+            Turn::At(add(self.process.now(), TURN_PATIENCE))
+        }
+    }
+
     /// Publishes each topic by itself, and gives back what has to wait for its topic.
     async fn publish(&mut self, claimed: Vec<Claimed>, now: Timestamp) -> Result<()> {
         let mut topics: BTreeMap<Topic, Vec<Claimed>> = BTreeMap::new();
@@ -125,6 +134,9 @@ impl Service for Relay {
         let storage = self.process.storage.clone();
         let limit = self.process.options.batch;
         let now = alive(&self.process, now).await?;
+        if self.process.queues.is_paused(&self.queue) {
+            return Ok(self.once_sent());
+        }
         let until = add(now, self.process.options.lease_length);
         let claim = Claim::new(self.queue.clone(), self.process.id, limit, until);
         let claimed = storage.claim(claim, now).await?;
@@ -138,9 +150,7 @@ impl Service for Relay {
         let next = storage.next_due(&self.line()).await?;
         Ok(match next {
             Some(at) => Turn::At(at),
-            // Somebody has to see how it went.
-            None if !self.sending.is_empty() => Turn::At(add(self.process.now(), TURN_PATIENCE)),
-            None => Turn::WhenWoken,
+            None => self.once_sent(),
         })
     }
 }

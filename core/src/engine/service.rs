@@ -11,7 +11,7 @@ use futures_util::future::select_all;
 use jiff::Timestamp;
 use tokio::sync::Notify;
 
-use super::Turns;
+use super::{Process, Turns};
 use crate::clock::{Clock, add};
 use crate::error::Result;
 use crate::event::{Event, Events};
@@ -47,6 +47,20 @@ pub(crate) struct Pace {
     pub(crate) rest_max: Duration,
     pub(crate) wakeups: Vec<Wakeup>,
     pub(crate) stop: Stop,
+}
+
+impl Pace {
+    /// The usual pace of a process's services, with what wakes this one.
+    pub(crate) fn new(process: &Process, wakeups: Vec<Wakeup>) -> Self {
+        Self {
+            clock: process.clock.clone(),
+            events: process.events.clone(),
+            turns: process.turns.clone(),
+            rest_max: REST_MAX,
+            wakeups,
+            stop: process.stop.clone(),
+        }
+    }
 }
 
 /// Runs a service until it is told to stop. A turn that has begun is finished.

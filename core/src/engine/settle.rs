@@ -9,8 +9,8 @@ mod packed;
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use tokio::sync::mpsc;
 use tokio::sync::mpsc::error::TrySendError;
+use tokio::sync::{mpsc, oneshot};
 
 use broker::Broker;
 pub(crate) use broker::SubscribedTo;
@@ -20,6 +20,7 @@ pub(crate) use packed::unpack;
 use super::in_flight::Entered;
 use super::{Process, Registration, backoff};
 use crate::clock::{Clock, add, between};
+use crate::error::{Error, Result};
 use crate::event::Event;
 use crate::handler::Context;
 use crate::model::{Ending, Recording, Terms};
@@ -65,8 +66,12 @@ struct Waiting {
     settlement: Settlement,
     storage: Arc<dyn Storage>,
     context: Context,
+    /// Who wants to know what became of it.
+    answer: Option<Answer>,
     _entered: Entered,
 }
+
+type Answer = oneshot::Sender<Settled>;
 
 impl Settler {
     /// A settler and the loop that does the writing; the loop ends when every settler is gone.
@@ -83,6 +88,22 @@ impl Settler {
 
     /// Settles one attempt. Waits only when the backlog is full.
     pub(crate) async fn settle(&self, started: Box<Started>, report: Report) {
+        self.end(started, report, None).await;
+    }
+
+    /// The same for an attempt of a claimed message, and waits until it is written down.
+    pub(crate) async fn settled(&self, started: Box<Started>, report: Report) -> Result<Settled> {
+        let message = started.context.message_id();
+        let (answer, told) = oneshot::channel();
+        self.end(started, report, Some(answer)).await;
+        told.await.map_err(|_| {
+            Error::unavailable(format!(
+                "what became of the message {message} could not be stored; try again"
+            ))
+        })
+    }
+
+    async fn end(&self, started: Box<Started>, report: Report, answer: Option<Answer>) {
         let now = self.process.now();
         let report = if started.extras.acknowledged { self.without_return(report) } else { report };
         let judged = judge(&case(&started.delivery, &started.terms, now), report);
@@ -104,7 +125,8 @@ impl Settler {
                     then,
                     ..Settlement::new(lease, verdict, recorded.then_some(execution))
                 };
-                self.write_later(Waiting { settlement, storage, context, _entered: entered }).await;
+                let _entered = entered;
+                self.write_later(Waiting { settlement, storage, context, answer, _entered }).await;
             }
             Receipt::Broker(receipt) => {
                 let message = delivery.message;
@@ -140,7 +162,8 @@ impl Settler {
             why: Why::Release,
         };
         let settlement = Settlement::new(claimed.lease_ref(), verdict, None);
-        self.write_later(Waiting { settlement, storage, context, _entered: entered }).await;
+        let (answer, _entered) = (None, entered);
+        self.write_later(Waiting { settlement, storage, context, answer, _entered }).await;
     }
 
     /// Hands a settlement to the writer, which is gone only when the process has ended; the lease
@@ -291,7 +314,12 @@ fn answered(process: &Process, batch: Vec<Waiting>, answers: &[Settled]) -> Vec<
                     Arc::make_mut(execution).ending = Ending::Cancelled;
                 }
                 left.push(waiting);
+                continue;
             }
+        }
+        if let Some(waits) = waiting.answer.take() {
+            // Whoever asked may have left.
+            let _ = waits.send(*answer);
         }
     }
     left

@@ -55,30 +55,24 @@ pub(crate) struct QueueWorker {
 
 impl QueueWorker {
     pub(crate) fn new(process: Arc<Process>, settler: Settler, worked: Worked) -> Self {
-        let Worked { queue, concurrency, running_max } = worked;
-        let (name, slots) = (format!("worker of {queue}"), Slots::new(concurrency));
+        let slots = process.queues.serve(&worked);
+        let Worked { queue, running_max, .. } = worked;
+        let name = format!("worker of {queue}");
         let (rates, claimed_last, full_claims) = (Rates::default(), 0, 0);
         Self { process, settler, queue, name, slots, running_max, rates, claimed_last, full_claims }
     }
 
-    /// The priority that goes first this time, while there is more to do than can be done.
-    fn favoured(&self) -> Option<Priority> {
-        if self.full_claims == 0 || !self.full_claims.is_multiple_of(FAVOUR_EVERY) {
-            return None;
-        }
-        let levels = u32::from(Priority::HIGHEST.level()) + 1;
-        let level = u8::try_from(self.full_claims / FAVOUR_EVERY % levels).ok()?;
-        Priority::new(level).ok()
-    }
-
     /// The line it works on.
-    pub(crate) fn line(&self) -> Line {
+    fn line(&self) -> Line {
         Line::Queue(self.queue.clone())
     }
 
-    /// Rings when slots became free.
-    pub(crate) fn freed(&self) -> Wakeup {
-        self.slots.wakeup()
+    /// Whatever may give it something to do: the storage, the lookout, slots that became free, switches.
+    pub(crate) fn wakeups(&self) -> Vec<Wakeup> {
+        let (process, line) = (&self.process, self.line());
+        let storage = process.storage.wakeup(&line);
+        let switched = process.queues.wakeup();
+        vec![storage, process.watched.watch(line), self.slots.wakeup(), switched]
     }
 
     /// How many messages to claim now. Under load slots become free one by one; letting the attempts
@@ -124,16 +118,22 @@ impl Service for QueueWorker {
     }
 
     async fn turn(&mut self, now: Timestamp) -> Result<Turn> {
+        if self.process.queues.is_paused(&self.queue) {
+            return Ok(Turn::WhenWoken);
+        }
         let limit = self.room().await;
         if limit == 0 {
             self.slots.starve();
             return Ok(Turn::WhenWoken);
         }
         let now = alive(&self.process, now).await?;
+        if self.process.queues.is_paused(&self.queue) {
+            return Ok(Turn::WhenWoken);
+        }
         let until = add(now, self.process.options.lease_length);
         let claim = Claim {
             running_max: self.running_max,
-            first: self.favoured(),
+            first: favoured(self.full_claims),
             ..Claim::new(self.queue.clone(), self.process.id, limit, until)
         };
         let claimed = self.process.storage.claim(claim, now).await?;
@@ -162,6 +162,16 @@ impl Service for QueueWorker {
             None => Turn::WhenWoken,
         })
     }
+}
+
+/// The priority that goes first this time, while there is more to do than can be done.
+pub(super) fn favoured(full_claims: u32) -> Option<Priority> {
+    if full_claims == 0 || !full_claims.is_multiple_of(FAVOUR_EVERY) {
+        return None;
+    }
+    let levels = u32::from(Priority::HIGHEST.level()) + 1;
+    let level = u8::try_from(full_claims / FAVOUR_EVERY % levels).ok()?;
+    Priority::new(level).ok()
 }
 
 /// Starts an attempt in its own task. It is counted in before the task exists, so that shutdown and

@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::{Context, Progress};
+use super::Context;
 use crate::engine::follow;
 use crate::error::{Error, Result};
 use crate::inspect::{MessageFilter, PAGE_LIMIT_MAX, Page};
@@ -105,9 +105,7 @@ impl Context {
 
     /// How far the handler is, if that was not written down yet.
     pub(crate) fn unwritten_progress(&self, now: Timestamp) -> Option<crate::model::Progress> {
-        let Progress { percent, note } = self.parts().said.take_unwritten()?;
-        let note = Some(note).filter(|note| !note.is_empty());
-        Some(crate::model::Progress { percent, note, at: now })
+        Some(self.parts().said.take_unwritten()?.at(now))
     }
 
     /// What follows this message, when this attempt ended it like this.

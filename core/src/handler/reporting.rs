@@ -5,8 +5,11 @@
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use jiff::Timestamp;
+
 use super::Context;
 use crate::event::Event;
+use crate::model;
 
 /// The most characters of a note or a line that are kept.
 const TEXT_LENGTH_MAX: usize = 1_000;
@@ -32,6 +35,14 @@ pub struct Progress {
 impl Progress {
     fn new(percent: Option<u8>, note: &str) -> Self {
         Self { percent: percent.map(|percent| percent.min(100)), note: cut(note) }
+    }
+}
+
+impl Progress {
+    /// The same as it is stored.
+    pub(crate) fn at(self, at: Timestamp) -> model::Progress {
+        let note = Some(self.note).filter(|note| !note.is_empty());
+        model::Progress { percent: self.percent, note, at }
     }
 }
 

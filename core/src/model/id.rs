@@ -10,6 +10,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
+use super::LeaseRef;
 use crate::error::{Error, Result};
 
 macro_rules! id {
@@ -78,6 +79,25 @@ id!(
     ProcessId,
     "process"
 );
+
+impl ExecutionId {
+    /// The identity of an attempt that whoever holds its lease can tell: by the lease, and by when it
+    /// began.
+    pub(crate) fn of_lease(lease: LeaseRef, started_at: Timestamp) -> Self {
+        let (high, low) = lease.message.0.as_u64_pair();
+        let hash = mix(mix(high ^ low.rotate_left(7)).wrapping_add(lease.token));
+        let millisecond = u64::try_from(started_at.as_millisecond()).unwrap_or(0);
+        let bits = mix(hash.wrapping_add(millisecond));
+        let high = (millisecond << 16) | 0x7000 | (bits & u64::from(COUNTER_MAX));
+        Self(Uuid::from_u64_pair(high, (hash >> 2) | (0b10 << 62)))
+    }
+
+    /// When it was made, to the millisecond.
+    pub(crate) fn instant(self) -> Timestamp {
+        let millisecond = i64::try_from(self.0.as_u64_pair().0 >> 16).unwrap_or(0);
+        Timestamp::from_millisecond(millisecond).unwrap_or(Timestamp::UNIX_EPOCH)
+    }
+}
 
 /// Where identifiers come from.
 pub trait IdSource: Send + Sync + fmt::Debug + 'static {

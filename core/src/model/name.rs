@@ -179,6 +179,11 @@ impl Queue {
         Self(Arc::from(format!("{RESERVED}group/{topic}/{group}")))
     }
 
+    /// Whether it is a line of the engine's own, which users cannot name.
+    pub(crate) fn is_reserved(&self) -> bool {
+        self.0.starts_with(RESERVED)
+    }
+
     /// Whether messages wait here for a relay.
     pub fn is_relay(&self) -> bool {
         self.0.strip_prefix(RESERVED).is_some_and(|name| name.starts_with("relay/"))

@@ -16,8 +16,8 @@ use crate::clock::{Clock, StorageClock, SystemClock};
 use crate::codec::Codecs;
 use crate::config::Configuration;
 use crate::engine::{
-    Control, Hooks, InFlight, Options, Process, Recent, Stop, Subscribed, Surroundings,
-    Switchboard, Worked,
+    Control, Hooks, InFlight, Options, Process, QueueBoard, Recent, Remotes, Roles, Stop,
+    Subscribed, Surroundings, Switchboard, Watched, Worked,
 };
 use crate::error::{Error, Result};
 use crate::event::Events;
@@ -242,6 +242,13 @@ impl Builder {
         self
     }
 
+    /// Which services this process runs; all of them without this. The same as the options `scheduling`,
+    /// `handling`, `relaying` and `upkeep`; the last word counts.
+    pub fn roles(mut self, roles: Roles) -> Self {
+        roles.apply(&mut self.options);
+        self
+    }
+
     /// Checks everything as a whole.
     pub fn build(self) -> Result<Punctual> {
         self.options.check()?;
@@ -274,7 +281,6 @@ impl Builder {
         let process = Arc::new(Process {
             id: ProcessId::from_uuid(self.ids.next(now)),
             app: self.app,
-            options: self.options,
             clock: Arc::new(StorageClock::new(self.clock)),
             ids: self.ids,
             events: Arc::new(self.events),
@@ -286,6 +292,10 @@ impl Builder {
             outbound,
             registry,
             switchboard,
+            queues: queue_board(&queues, self.options.handling),
+            remotes: Remotes::default(),
+            watched: Watched::default(),
+            options: self.options,
             states,
             rules: self.rules,
             hooks: self.hooks,
@@ -393,6 +403,18 @@ pub(crate) fn check_jobs(jobs: &[Job], holds: bool, options: &Options) -> Result
         )));
     }
     Ok(())
+}
+
+/// What is known of the queues before the start.
+fn queue_board(queues: &[Worked], handling: bool) -> QueueBoard {
+    let board = QueueBoard::new();
+    for worked in queues {
+        board.limit(worked);
+        if handling {
+            board.serve(worked);
+        }
+    }
+    board
 }
 
 fn queues(

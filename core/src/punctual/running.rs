@@ -6,12 +6,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 use futures_util::future::join_all;
 
 use super::Builder;
-use crate::client::{Admin, Jobs, Publisher, Subscriptions};
+use crate::client::{Admin, Jobs, Publisher, Queues, Remote, Subscriptions};
 use crate::clock::{Clock, add, within};
 use crate::engine::{
-    Control, Crew, Lookout, PULSE_REST_MAX, Pace, Process, Pruner, Pulse, QueueWorker, REST_MAX,
-    Reconciler, Relay, Rescuer, Scheduler, Scribe, Service, Settler, Stop, Subscribed,
-    SubscriptionWorker, Worked, goodbye, run, subscribe,
+    Control, Crew, Lookout, PULSE_REST_MAX, Pace, Process, Pruner, Pulse, QueueWorker, Reconciler,
+    Relay, Rescuer, Scheduler, Scribe, Service, Settler, Stop, Subscribed, SubscriptionWorker,
+    Worked, goodbye, run, subscribe,
 };
 use crate::error::Result;
 use crate::event::{Event, Events};
@@ -98,6 +98,16 @@ impl Punctual {
         Subscriptions::new(self.process.clone(), self.crew.clone())
     }
 
+    /// Looks at the queues of this process, and steers them.
+    pub fn queues(&self) -> Queues {
+        Queues::new(self.process.clone(), self.crew.clone())
+    }
+
+    /// Work for processes elsewhere, in any language.
+    pub fn remote(&self) -> Remote {
+        Remote::new(self.process.clone(), self.crew.clone())
+    }
+
     /// What happens, as it happens.
     pub fn events(&self) -> &Arc<Events> {
         &self.process.events
@@ -123,11 +133,11 @@ impl Punctual {
         self.crew.spawn(writer);
         let pulse = Pulse::new(process.clone());
         let (stop, wakeups) = (self.pulse_stop.clone(), pulse.wakeups());
-        let pace = Pace { stop, rest_max: PULSE_REST_MAX, ..self.pace(wakeups) };
+        let pace = Pace { stop, rest_max: PULSE_REST_MAX, ..Pace::new(process, wakeups) };
         self.crew.spawn(run(Box::new(pulse), pace));
         let Blueprint { queues, subscriptions } = blueprint;
         for (service, wakeups) in services(process, queues, &settler) {
-            self.crew.spawn(run(service, self.pace(wakeups)));
+            self.crew.spawn(run(service, Pace::new(process, wakeups)));
         }
         for ((subscribed, control), consumer) in subscriptions.into_iter().zip(consumers) {
             let Some(consumer) = consumer.transpose() else { continue };
@@ -152,17 +162,6 @@ impl Punctual {
             .iter()
             .map(|(subscribed, _)| async { subscribe(&self.process, subscribed).await.map(Some) });
         join_all(answers).await
-    }
-
-    fn pace(&self, wakeups: Vec<Wakeup>) -> Pace {
-        Pace {
-            clock: self.process.clock.clone(),
-            events: self.process.events.clone(),
-            turns: self.process.turns.clone(),
-            rest_max: REST_MAX,
-            wakeups,
-            stop: self.process.stop.clone(),
-        }
     }
 
     /// Whether it was asked to stop, and takes no new work.
@@ -211,38 +210,38 @@ type Paced = (Box<dyn Service>, Vec<Wakeup>);
 /// lookout's; who has no line knows its own time.
 fn services(process: &Arc<Process>, queues: Vec<Worked>, settler: &Settler) -> Vec<Paced> {
     let mut services: Vec<Paced> = Vec::new();
-    let mut lookout = Lookout::new(process.clone());
-    let mut listen = |line: Line| vec![process.storage.wakeup(&line), lookout.watch(line)];
+    let options = &process.options;
+    let listen = |line: Line| vec![process.storage.wakeup(&line), process.watched.watch(line)];
     // A process that was told to have no storage has nothing of its own to rescue.
     let own = usize::from(!process.holds);
-    for storage in &process.storages[own..] {
+    for storage in process.storages[own..].iter().filter(|_| options.upkeep) {
         services.push((Box::new(Rescuer::new(process.clone(), storage.clone())), Vec::new()));
     }
-    if process.options.scheduling {
+    if options.scheduling {
         let reconciler = Reconciler::new(process.clone());
         services.push((Box::new(Scheduler::new(process.clone(), reconciler)), listen(Line::Jobs)));
     }
-    if let Some(retention) = process.options.retention {
+    if let Some(retention) = options.retention.filter(|_| options.upkeep) {
         let pruner = Pruner::new(process.storage.clone(), process.events.clone(), retention);
         services.push((Box::new(pruner), Vec::new()));
     }
-    for (name, transport) in &process.transports {
+    for (name, transport) in process.transports.iter().filter(|_| options.relaying) {
         let relay = Relay::new(process.clone(), name.clone(), transport.clone());
-        let wakeups = listen(relay.line());
+        let mut wakeups = listen(relay.line());
+        wakeups.push(process.queues.wakeup());
         services.push((Box::new(relay), wakeups));
     }
-    for worked in queues.into_iter().filter(|_| process.options.handling) {
+    for worked in queues.into_iter().filter(|_| options.handling) {
         let worker = QueueWorker::new(process.clone(), settler.clone(), worked);
-        let mut wakeups = listen(worker.line());
-        wakeups.push(worker.freed());
+        let wakeups = worker.wakeups();
         services.push((Box::new(worker), wakeups));
     }
-    if process.options.handling {
+    if options.handling {
         let scribe = Scribe::new(process.clone());
         let wakeups = vec![scribe.wakeup()];
         services.push((Box::new(scribe), wakeups));
     }
-    services.push((Box::new(lookout), Vec::new()));
+    services.push((Box::new(Lookout::new(process.clone())), Vec::new()));
     services
 }
 
