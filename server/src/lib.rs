@@ -9,11 +9,14 @@ mod api;
 mod app;
 mod audit;
 mod caller;
+pub mod config;
 mod listen;
 mod page;
 mod problem;
 mod router;
 mod spec;
+mod targets;
+mod template;
 
 pub use app::{App, Parts};
 pub use audit::{Audit, Change, Entry};
@@ -25,3 +28,5 @@ pub use spec::{
     COMMAND_TOPIC, CommandTarget, FieldError, HTTP_TOPIC, HttpTarget, JobSpec, PUBLISH_TOPIC,
     PublishTarget, RetrySpec, Secret, Signature, Statuses, Target, Work,
 };
+pub use targets::{Guard, Tools, Vault, sign};
+pub use template::{Escape, Facts, Template};
