@@ -1,5 +1,5 @@
-//! The suite for storages: what [`punctual::Storage`], [`punctual::Inspect`] and [`punctual::Inbox`]
-//! promise, one behaviour per function, one module per call or question.
+//! The suite for storages: what [`punctual::Storage`], [`punctual::Inspect`], [`punctual::Inbox`]
+//! and [`punctual::Documents`] promise, one behaviour per function, one module per call or question.
 
 mod backend;
 #[macro_use]
@@ -15,6 +15,10 @@ pub mod claim;
 pub mod command;
 #[allow(missing_docs)]
 pub mod contents;
+#[allow(missing_docs)]
+pub mod documents;
+#[allow(missing_docs)]
+pub mod documents_listed;
 #[allow(missing_docs)]
 pub mod enqueue;
 #[allow(missing_docs)]
@@ -87,6 +91,8 @@ fn cases() -> impl Iterator<Item = Case> {
         claim::CASES,
         command::CASES,
         contents::CASES,
+        documents::CASES,
+        documents_listed::CASES,
         enqueue::CASES,
         fire::CASES,
         groups::CASES,

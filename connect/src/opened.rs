@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use punctual::{Error, Inbox, Inspect, MemoryStorage, Result, Storage, SystemClock};
+use punctual::{Documents, Error, Inbox, Inspect, MemoryStorage, Result, Storage, SystemClock};
 
 use crate::address::{Address, PostgresAddress, SqliteAddress};
 use crate::checked;
@@ -16,6 +16,8 @@ pub struct Opened {
     pub inspect: Arc<dyn Inspect>,
     /// Knows deliveries that were dealt with.
     pub inbox: Arc<dyn Inbox>,
+    /// Keeps documents.
+    pub documents: Arc<dyn Documents>,
     kind: Kind,
 }
 
@@ -78,8 +80,14 @@ impl Opened {
         }
     }
 
-    fn new<S: Storage + Inspect + Inbox>(storage: &Arc<S>, kind: Kind) -> Self {
-        Self { storage: storage.clone(), inspect: storage.clone(), inbox: storage.clone(), kind }
+    fn new<S: Storage + Inspect + Inbox + Documents>(storage: &Arc<S>, kind: Kind) -> Self {
+        Self {
+            storage: storage.clone(),
+            inspect: storage.clone(),
+            inbox: storage.clone(),
+            documents: storage.clone(),
+            kind,
+        }
     }
 }
 

@@ -6,7 +6,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use punctual::{Inbox, Inspect, ManualClock, Result, Storage};
+use punctual::{Documents, Inbox, Inspect, ManualClock, Result, Storage};
 
 /// One handle on a storage, as one process of an application would have it.
 #[derive(Clone)]
@@ -14,12 +14,18 @@ pub struct Node {
     pub(super) storage: Arc<dyn Storage>,
     pub(super) inspect: Arc<dyn Inspect>,
     pub(super) inbox: Arc<dyn Inbox>,
+    pub(super) documents: Arc<dyn Documents>,
 }
 
 impl Node {
-    /// A node whose storage also reads for people and knows deliveries.
-    pub fn new<S: Storage + Inspect + Inbox>(storage: Arc<S>) -> Self {
-        Self { inspect: storage.clone(), inbox: storage.clone(), storage }
+    /// A node whose storage also reads for people, knows deliveries and keeps documents.
+    pub fn new<S: Storage + Inspect + Inbox + Documents>(storage: Arc<S>) -> Self {
+        Self {
+            inspect: storage.clone(),
+            inbox: storage.clone(),
+            documents: storage.clone(),
+            storage,
+        }
     }
 }
 

@@ -16,7 +16,7 @@ use punctual::policy::Verdict;
 use punctual::storage::{
     Claim, Claimed, Command, Commanded, Enqueued, Entry, Reclaim, Settled, Settlement,
 };
-use punctual::{Inbox, Inspect, ManualClock, Storage};
+use punctual::{Documents, Inbox, Inspect, ManualClock, Storage};
 
 use super::backend::{Node, Place, Traits};
 
@@ -36,6 +36,8 @@ pub struct Fixture {
     pub inspect: Arc<dyn Inspect>,
     /// The same, for deliveries.
     pub inbox: Arc<dyn Inbox>,
+    /// The same, for documents.
+    pub documents: Arc<dyn Documents>,
     /// The clock the storage was made with; it stands until a case moves it.
     pub clock: ManualClock,
     pub(super) traits: Traits,
@@ -57,14 +59,15 @@ impl Fixture {
         traits: Traits,
     ) -> Self {
         let ids = Arc::new(Ids::seeded(7));
-        let Node { storage, inspect, inbox } = node;
-        Self { storage, inspect, inbox, clock, traits, place, ids }
+        let Node { storage, inspect, inbox, documents } = node;
+        Self { storage, inspect, inbox, documents, clock, traits, place, ids }
     }
 
     /// One more node on the same data, as another process would have it.
     pub async fn another_node(&self) -> Self {
-        let Node { storage, inspect, inbox } = self.place.open().await.expect("one more node");
-        Self { storage, inspect, inbox, ..self.clone() }
+        let Node { storage, inspect, inbox, documents } =
+            self.place.open().await.expect("one more node");
+        Self { storage, inspect, inbox, documents, ..self.clone() }
     }
 
     /// This node and others on the same data: so many in all.
@@ -78,12 +81,12 @@ impl Fixture {
 
     /// Everything ends and begins again on the same data, as after a restart.
     pub async fn reopen(self) -> Self {
-        let Self { storage, inspect, inbox, clock, traits, place, ids } = self;
-        drop((storage, inspect, inbox));
+        let Self { storage, inspect, inbox, documents, clock, traits, place, ids } = self;
+        drop((storage, inspect, inbox, documents));
         place.close().await.expect("every node ends");
         let node = place.open().await.expect("the data is opened again");
-        let Node { storage, inspect, inbox } = node;
-        Self { storage, inspect, inbox, clock, traits, place, ids }
+        let Node { storage, inspect, inbox, documents } = node;
+        Self { storage, inspect, inbox, documents, clock, traits, place, ids }
     }
 
     /// Enqueues one message that must be stored.

@@ -18,6 +18,7 @@ mod commands;
 mod commits;
 mod copy;
 mod days;
+mod documents;
 mod driver;
 mod enqueue;
 mod failure;

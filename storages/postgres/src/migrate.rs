@@ -11,14 +11,15 @@ use crate::failure::Failure;
 use crate::session::Session;
 
 /// Every migration, in order; the number is the version after it.
-const MIGRATIONS: [(i32, &str, &str); 3] = [
+const MIGRATIONS: [(i32, &str, &str); 4] = [
     (1, "tables", include_str!("../migrations/0001_tables.sql")),
     (2, "enqueue", include_str!("../migrations/0002_enqueue.sql")),
     (3, "views", include_str!("../migrations/0003_views.sql")),
+    (4, "documents", include_str!("../migrations/0004_documents.sql")),
 ];
 
 /// The version this crate works with.
-pub const SCHEMA_VERSION: i32 = 3;
+pub const SCHEMA_VERSION: i32 = 4;
 
 /// A schema's name: what people say, and what statements use.
 #[derive(Clone, Debug)]

@@ -75,6 +75,15 @@ statements! {
     cancel_pending
     claim
     claim_in_turn
+    document_expire
+    document_get
+    document_list
+    document_list_back
+    document_put
+    document_put_new
+    document_put_seen
+    document_remove
+    document_version
     due_jobs
     ended
     extend

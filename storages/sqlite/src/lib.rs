@@ -9,6 +9,7 @@ mod builder;
 mod check;
 mod commands;
 mod connection;
+mod documents;
 mod due;
 mod effects;
 mod fault;

@@ -17,9 +17,14 @@ struct Migration {
     sql: &'static str,
 }
 
-const MIGRATIONS: [Migration; 2] = [
+const MIGRATIONS: [Migration; 3] = [
     Migration { version: 1, name: "tables", sql: include_str!("../migrations/0001_tables.sql") },
     Migration { version: 2, name: "views", sql: include_str!("../migrations/0002_views.sql") },
+    Migration {
+        version: 3,
+        name: "documents",
+        sql: include_str!("../migrations/0003_documents.sql"),
+    },
 ];
 
 /// The version this code works with.

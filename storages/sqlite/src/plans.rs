@@ -12,7 +12,7 @@ use rusqlite::{Connection, StatementStatus, params};
 use crate::connection::open_writer;
 use crate::settings::{Durability, Settings};
 use crate::work::{NEXT_PRIORITY, NOT_WAITING, due_of_priority, searched};
-use crate::{due, jobs, reading, upkeep};
+use crate::{documents, due, jobs, reading, upkeep};
 
 /// Of priority 9 and 5 in the future, and five that are due, of priority 1.
 const FILL: &str = "WITH RECURSIVE number (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM number WHERE n < ?1)
@@ -79,6 +79,9 @@ fn what_is_asked_again_and_again_is_found_by_an_index_and_not_sorted() {
         searched::HOLDER.to_owned(),
         searched::FORGET.to_owned(),
         reading::BATCH.to_owned(),
+        documents::LIST.to_owned(),
+        documents::LIST_BACK.to_owned(),
+        documents::EXPIRE.to_owned(),
         "SELECT id FROM punctual_message WHERE topic = ?1 AND key = ?2 AND state = 0".to_owned(),
         "SELECT id FROM punctual_message WHERE job = ?1 AND state = 0".to_owned(),
         "DELETE FROM punctual_history WHERE message = ?1".to_owned(),

@@ -9,6 +9,7 @@ crate::cases! {
     plans_made_on_empty_tables_find_messages_by_id,
     what_has_ended_is_found_by_its_message,
     what_is_tied_to_others_is_found_by_its_ties,
+    documents_are_found_by_key_and_by_when_they_expire,
     a_claim_under_limits_walks_the_indexes_made_for_it,
     the_indexes_people_ask_for_are_there,
     releasing_and_pruning_are_single_statements_with_parameters,
@@ -77,6 +78,33 @@ async fn what_is_tied_to_others_is_found_by_its_ties() {
         for walked in ["message_limited", "message_running", "Seq Scan on message"] {
             assert!(walked == index || !plan.contains(walked), "{name} walks {walked}:\n{plan}");
         }
+    }
+}
+
+async fn documents_are_found_by_key_and_by_when_they_expire() {
+    let place = Place::new();
+    let _storage = place.open().await;
+    let client = planner(&place).await;
+    for (name, text, parameters, walked) in [
+        (
+            "list",
+            include_str!("../../sql/document_list.sql"),
+            5,
+            "Index Cond: ((kind = $1) AND (key >= $2) AND (key < $3))",
+        ),
+        (
+            "list_back",
+            include_str!("../../sql/document_list_back.sql"),
+            5,
+            "Scan Backward using document_pkey",
+        ),
+        ("seen", include_str!("../../sql/document_put_seen.sql"), 6, "using document_pkey on"),
+        ("expire", include_str!("../../sql/document_expire.sql"), 2, "using document_expires on"),
+    ] {
+        let text = sent(text, &place.schema);
+        let plan = kept_plan(&client, name, &text, &vec!["NULL"; parameters]).await;
+        assert!(plan.contains(walked), "{name}:\n{plan}");
+        assert!(!plan.contains("Sort") && !plan.contains("Seq Scan"), "{name}:\n{plan}");
     }
 }
 
