@@ -7,6 +7,7 @@
 
 mod api;
 mod app;
+mod assembly;
 mod audit;
 mod caller;
 pub mod config;
@@ -19,6 +20,7 @@ mod targets;
 mod template;
 
 pub use app::{App, Parts};
+pub use assembly::{Assembly, Running, SOURCE};
 pub use audit::{Audit, Change, Entry};
 pub use caller::{Caller, Role};
 pub use listen::{Listening, listen};

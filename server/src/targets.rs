@@ -18,6 +18,7 @@ use punctual::{Builder, Clock, HandlerError, Result};
 pub use guard::Guard;
 pub use signature::sign;
 pub use vault::Vault;
+pub(crate) use vault::resolve;
 
 use crate::config::{CommandConfig, Config};
 use crate::spec::{COMMAND_TOPIC, HTTP_TOPIC, PUBLISH_TOPIC};
@@ -43,6 +44,11 @@ impl Tools {
             command: Arc::new(config.command.clone()),
             clock,
         })
+    }
+
+    /// What gives out secrets.
+    pub fn vault(&self) -> &Vault {
+        &self.vault
     }
 
     /// Gives a builder the handlers of the targets.

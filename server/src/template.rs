@@ -157,9 +157,10 @@ fn filter_of(text: &str) -> Result<Filter> {
     if text == "json" {
         return Ok(Filter::Json);
     }
-    let format = text.strip_prefix("date").map(str::trim_start).and_then(|rest| {
-        rest.strip_prefix(':')?.trim().strip_prefix('"')?.strip_suffix('"')
-    });
+    let format = text
+        .strip_prefix("date")
+        .map(str::trim_start)
+        .and_then(|rest| rest.strip_prefix(':')?.trim().strip_prefix('"')?.strip_suffix('"'));
     let Some(format) = format else {
         return Err(Error::invalid(format!(
             "there is no filter {text:?}; known are json and date:\"%Y-%m-%d\""
@@ -262,13 +263,13 @@ fn escaped(value: &str, escape: Escape, into: &mut String) {
 }
 
 /// Checks every text of a JSON body.
-pub fn check_json(body: &Value) -> Result<()> {
+pub(crate) fn check_json(body: &Value) -> Result<()> {
     walk(body, 0, &mut |text| Template::parse(text).map(|_| Value::Null)).map(|_| ())
 }
 
 /// A JSON body with the values in its texts. A text that is one name becomes the value itself, so that a
 /// number stays a number.
-pub fn render_json(body: &Value, facts: &Facts) -> Result<Value> {
+pub(crate) fn render_json(body: &Value, facts: &Facts) -> Result<Value> {
     walk(body, 0, &mut |text| {
         let template = Template::parse(text)?;
         match template.value(facts) {

@@ -1,6 +1,7 @@
 //! Reads a configuration: the file, the variables over it, the flags over both. Nothing is used before all
 //! of it is right, and everything that is wrong is said at once.
 
+use std::collections::BTreeMap;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
@@ -99,7 +100,7 @@ fn text_of(path: &Path) -> Result<String, Problem> {
             Err(refuse("it is no text in UTF-8; save it as such".to_owned()))
         }
         Err(error) => Err(refuse(format!("it cannot be read ({error}); check its permissions"))),
-        Ok(length) if length as u64 > FILE_BYTES_MAX => {
+        Ok(length) if u64::try_from(length).is_ok_and(|length| length > FILE_BYTES_MAX) => {
             Err(refuse(format!("it is larger than {FILE_BYTES_MAX} bytes; split it")))
         }
         Ok(_) => Ok(text),
@@ -108,32 +109,45 @@ fn text_of(path: &Path) -> Result<String, Problem> {
 
 /// Fits a tree into the configuration: what does not fit is noted and taken out, until the rest fits.
 fn fit(tree: &mut Tree) -> (Config, Vec<Problem>) {
-    let mut problems = Vec::new();
+    let mut problems: Vec<Problem> = Vec::new();
+    let mut earlier: BTreeMap<Vec<String>, Vec<String>> = BTreeMap::new();
     for _ in 0..PROBLEMS_MAX * 4 {
         let error = match serde_path_to_error::deserialize::<_, Config>(&tree.value) {
             Ok(config) => return (config, problems),
             Err(error) => error,
         };
         let mut path: Vec<String> = error.path().iter().filter_map(part).collect();
-        let text = error.inner().to_string();
+        let mut texts = earlier.remove(&path).unwrap_or_default();
+        texts.push(error.inner().to_string());
         if tree.reread(&path) {
+            earlier.insert(path, texts);
             continue;
         }
-        let problem = match unknown(&text) {
-            Some((name, way_out)) => {
-                if path.last() != Some(&name) {
-                    path.push(name);
-                }
-                way_out
+        let text = likeliest(texts);
+        let mut problem = text.clone();
+        if let Some((name, way_out)) = unknown(&text) {
+            if path.last() != Some(&name) {
+                path.push(name);
             }
-            None => text,
-        };
-        problems.push(tree.problem(&path, problem));
+            problem = way_out;
+        }
+        // What is wrong because something inside was wrong has been said.
+        let inside = format!("{}.", path.join("."));
+        if !problems.iter().any(|known| known.key.starts_with(&inside)) {
+            problems.push(tree.problem(&path, problem));
+        }
         if problems.len() == PROBLEMS_MAX || !tree.remove(&path) {
             break;
         }
     }
     (Config::default(), problems)
+}
+
+/// Of what was wrong with each reading of a variable, what says most: the first that is not just about its
+/// type.
+fn likeliest(mut texts: Vec<String>) -> String {
+    let place = texts.iter().position(|text| !text.starts_with("invalid type")).unwrap_or(0);
+    texts.swap_remove(place)
 }
 
 fn part(segment: &Segment) -> Option<String> {

@@ -64,12 +64,7 @@ impl CommandRunner {
         )))
     }
 
-    fn command(
-        &self,
-        target: &CommandTarget,
-        facts: &Facts,
-        context: &Context,
-    ) -> Result<Command> {
+    fn command(&self, target: &CommandTarget, facts: &Facts, context: &Context) -> Result<Command> {
         let mut command = if target.shell {
             let mut shell = Command::new("sh");
             shell.arg("-c").arg(&target.program);

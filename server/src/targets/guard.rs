@@ -35,9 +35,7 @@ impl Guard {
             .no_proxy()
             .user_agent(concat!("punctual/", env!("CARGO_PKG_VERSION")))
             .build()
-            .map_err(|error| {
-                Error::internal("a client for HTTP cannot be made").caused_by(error)
-            })
+            .map_err(|error| Error::internal("a client for HTTP cannot be made").caused_by(error))
     }
 
     /// Refuses a URL that may not be called as far as can be seen by itself.

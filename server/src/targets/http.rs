@@ -117,7 +117,8 @@ impl HttpRunner {
 fn set(headers: &mut HeaderMap, name: &str, text: &str) -> Result<()> {
     let bad = |what: &str| punctual::Error::invalid(format!("the header {name:?} has {what}"));
     let key = HeaderName::from_bytes(name.as_bytes()).map_err(|_| bad("a name that is none"))?;
-    let value = HeaderValue::from_str(text).map_err(|_| bad("a value with signs it cannot have"))?;
+    let value =
+        HeaderValue::from_str(text).map_err(|_| bad("a value with signs it cannot have"))?;
     headers.insert(key, value);
     Ok(())
 }

@@ -34,6 +34,9 @@ mod tests {
     #[test]
     fn is_the_digest_that_other_programs_compute() {
         let at = Timestamp::from_second(1_700_000_000).unwrap();
-        assert_eq!(sign(b"key", at, b"{\"a\":1}").unwrap(), "t=1700000000,v1=a438e398bfafc57e4396bb7fc2304422f0f768e965d073ca313cb52e22e6ad03");
+        assert_eq!(
+            sign(b"key", at, b"{\"a\":1}").unwrap(),
+            "t=1700000000,v1=a438e398bfafc57e4396bb7fc2304422f0f768e965d073ca313cb52e22e6ad03"
+        );
     }
 }

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 use std::io::Read as _;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError, RwLock};
 
 use punctual::{Error, Result};
 
@@ -16,25 +16,35 @@ const FILE_BYTES_MAX: u64 = 64 * 1024;
 /// Gives out secrets.
 #[derive(Clone, Debug, Default)]
 pub struct Vault {
-    allowed: Arc<BTreeSet<Secret>>,
+    allowed: Arc<RwLock<BTreeSet<Secret>>>,
 }
 
 impl Vault {
     /// What a configuration lists, and what its own jobs name.
     pub fn of(config: &Config) -> Self {
+        let vault = Self::default();
+        vault.learn(config);
+        vault
+    }
+
+    /// The same from a configuration that was read again; what was allowed before no longer is by itself.
+    pub fn learn(&self, config: &Config) {
         let env = config.secrets.env.iter().map(|env| Secret::Env { env: env.clone() });
         let files = config.secrets.files.iter().map(|file| Secret::File { file: file.clone() });
         let named = config.jobs.values().flat_map(secrets);
-        Self { allowed: Arc::new(env.chain(files).chain(named).collect()) }
+        let allowed = env.chain(files).chain(named).collect();
+        *self.allowed.write().unwrap_or_else(PoisonError::into_inner) = allowed;
     }
 
     /// The text of a secret.
     pub fn open(&self, secret: &Secret) -> Result<String> {
-        if secret.plain().is_none() && !self.allowed.contains(secret) {
+        let allowed = self.allowed.read().unwrap_or_else(PoisonError::into_inner);
+        if secret.plain().is_none() && !allowed.contains(secret) {
             return Err(Error::invalid(format!(
                 "the secret {secret:?} is not allowed here; list it in [secrets] of the configuration"
             )));
         }
+        drop(allowed);
         resolve(secret)
     }
 }
