@@ -81,7 +81,10 @@ impl JobSpec {
             _ => found.add("schedule", "there are several; say only one of cron, every and at"),
         }
         if let Some(cron) = &self.cron {
-            found.try_one("cron", Cron::parse_seeded(cron, name));
+            if let Err(error) = Cron::parse_seeded(cron, name) {
+                let start: String = cron.chars().take(100).collect();
+                found.add("cron", format!("{start:?}: {error}"));
+            }
         }
         if let Some(every) = &self.every {
             match length(every) {

@@ -62,7 +62,9 @@ impl Bench {
                 if let Some(execution) = found.rows.into_iter().last() {
                     return Execution::clone(&execution);
                 }
-                events.recv().await.unwrap();
+                // The event may come before the record is stored, so it is also looked for again.
+                let soon = add(SystemClock.now(), Duration::from_millis(50));
+                let _ = within(&SystemClock, soon, events.recv()).await;
             }
         };
         within(&SystemClock, add(SystemClock.now(), PATIENCE), ended).await.unwrap()
