@@ -7,11 +7,13 @@
 
 mod api;
 mod app;
+mod assembly;
 mod audit;
 mod caller;
 mod extract;
 mod fingerprint;
 mod idempotency;
+pub mod config;
 mod listen;
 mod page;
 mod problem;
@@ -21,8 +23,11 @@ mod router;
 mod spec;
 mod surroundings;
 mod why;
+mod targets;
+mod template;
 
 pub use app::{App, Parts};
+pub use assembly::{Assembly, Running, SOURCE};
 pub use audit::{Audit, Change, Entry};
 pub use caller::{Caller, Role};
 pub use listen::{Listening, listen};
@@ -33,3 +38,5 @@ pub use spec::{
     COMMAND_TOPIC, CommandTarget, FieldError, HTTP_TOPIC, HttpTarget, JobSpec, PUBLISH_TOPIC,
     PublishTarget, RetrySpec, Secret, Signature, Statuses, Target, Work,
 };
+pub use targets::{Guard, Tools, Vault, sign};
+pub use template::{Escape, Facts, Template};

@@ -6,7 +6,10 @@ use punctual::model::{JobName, Priority, Queue, Topic};
 use punctual::schedule::{Cron, Schedule, Zone};
 use serde::Serialize;
 
-use super::{CommandTarget, HttpTarget, JobSpec, PublishTarget, Target, length, reach, starts};
+use super::{
+    CommandTarget, HttpTarget, JobSpec, PublishTarget, Secret, Target, length, reach, starts,
+};
+use crate::template::{Template, check_json};
 
 /// The most redirects a job may ask for.
 const REDIRECTS_MAX: u8 = 10;
@@ -78,7 +81,10 @@ impl JobSpec {
             _ => found.add("schedule", "there are several; say only one of cron, every and at"),
         }
         if let Some(cron) = &self.cron {
-            found.try_one("cron", Cron::parse_seeded(cron, name));
+            if let Err(error) = Cron::parse_seeded(cron, name) {
+                let start: String = cron.chars().take(100).collect();
+                found.add("cron", format!("{start:?}: {error}"));
+            }
         }
         if let Some(every) = &self.every {
             match length(every) {
@@ -138,7 +144,23 @@ impl JobSpec {
     }
 }
 
+/// Checks texts that may be templates.
+fn check_texts<'a>(
+    field: &str,
+    texts: impl IntoIterator<Item = Option<&'a str>>,
+    found: &mut Found,
+) {
+    for text in texts.into_iter().flatten() {
+        found.try_one(field, Template::parse(text));
+    }
+}
+
 fn check_http(http: &HttpTarget, found: &mut Found) {
+    check_texts("http.url", [Some(http.url.as_str())], found);
+    check_texts("http.headers", http.headers.values().map(Secret::plain), found);
+    if let Some(body) = &http.body {
+        found.try_one("http.body", check_json(body));
+    }
     if let Some(method) = &http.method {
         const METHODS: [&str; 6] = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"];
         if !METHODS.contains(&method.to_ascii_uppercase().as_str()) {
@@ -165,6 +187,12 @@ fn check_command(command: &CommandTarget, found: &mut Found) {
     if command.program.trim().is_empty() {
         found.add("command.program", "it is empty; name a program");
     }
+    check_texts("command.args", command.args.iter().map(|arg| Some(arg.as_str())), found);
+    check_texts("command.env", command.env.values().map(Secret::plain), found);
+    check_texts("command.input", [command.input.as_deref()], found);
+    if command.shell && command.program.contains("{{") {
+        found.add("command.program", "a shell would read what a template brings; use env instead");
+    }
     if command.shell && !command.args.is_empty() {
         found.add("command.args", "a shell reads one line; put them into program");
     }
@@ -172,6 +200,12 @@ fn check_command(command: &CommandTarget, found: &mut Found) {
 
 fn check_publish(publish: &PublishTarget, found: &mut Found) {
     found.try_one("publish.topic", Topic::new(&publish.topic));
+    check_texts("publish.key", [publish.key.as_deref()], found);
+    let headers = publish.headers.values().map(|value| Some(value.as_str()));
+    check_texts("publish.headers", headers, found);
+    if let Some(body) = &publish.body {
+        found.try_one("publish.body", check_json(body));
+    }
     if let Some(queue) = &publish.queue {
         found.try_one("publish.queue", Queue::new(queue));
     }

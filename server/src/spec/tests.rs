@@ -27,7 +27,7 @@ fn every_key_is_read_and_written_back() {
         "jitter": "10%", "expires_after": "1h", "concurrency": 2, "rate": "10/1m"
     }));
     assert!(spec.enabled);
-    spec.builder("nightly").unwrap();
+    let _ = spec.builder("nightly").unwrap();
     let written = serde_json::to_value(&spec).unwrap();
     assert_eq!(read(written), spec);
 }

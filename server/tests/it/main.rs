@@ -3,6 +3,7 @@
 
 mod dead;
 mod idempotency;
+mod assembly;
 mod jobs;
 mod jobs_acting;
 mod jobs_defining;
@@ -17,3 +18,4 @@ mod schedules;
 mod site;
 mod topics;
 mod work;
+mod targets;
