@@ -1,9 +1,9 @@
 //! The server in process: every endpoint on the memory storage, with a clock that stands still until it is
 //! told to move. One binary for all.
 
+mod assembly;
 mod dead;
 mod idempotency;
-mod assembly;
 mod jobs;
 mod jobs_acting;
 mod jobs_defining;
@@ -16,6 +16,6 @@ mod moving;
 mod queues;
 mod schedules;
 mod site;
+mod targets;
 mod topics;
 mod work;
-mod targets;
