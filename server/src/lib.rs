@@ -9,6 +9,7 @@ mod api;
 mod app;
 mod audit;
 mod caller;
+mod dashboard;
 mod listen;
 mod page;
 mod problem;

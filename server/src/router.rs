@@ -8,10 +8,11 @@ use axum::response::Response;
 use crate::api;
 use crate::app::App;
 use crate::caller::{Caller, Role};
+use crate::dashboard;
 
 /// Everything the server answers.
 pub fn router(app: App) -> Router {
-    api::routes().layer(from_fn(anybody)).with_state(app)
+    api::routes().merge(dashboard::routes()).layer(from_fn(anybody)).with_state(app)
 }
 
 /// Without an auth choice only this machine is listened to, and whoever is on it may do everything.
