@@ -11,6 +11,7 @@ mod assembly;
 mod audit;
 mod caller;
 pub mod config;
+mod dashboard;
 mod extract;
 mod fingerprint;
 mod idempotency;

@@ -8,11 +8,13 @@ use axum::response::Response;
 use crate::api;
 use crate::app::App;
 use crate::caller::{Caller, Role};
+use crate::dashboard;
 use crate::idempotency;
 
 /// Everything the server answers.
 pub fn router(app: App) -> Router {
     api::routes()
+        .merge(dashboard::routes())
         .layer(from_fn_with_state(app.clone(), idempotency::layer))
         .layer(from_fn(anybody))
         .with_state(app)

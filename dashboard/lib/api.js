@@ -1,0 +1,57 @@
+// Talking to the server: JSON in, JSON out, and a problem as an error that can be shown.
+
+const BASE = './api/v1';
+let csrf = null;
+
+/** What the server said no with. */
+export class Problem extends Error {
+  constructor(status, document) {
+    super(document.detail ?? document.title ?? `the server answered ${status}`);
+    this.status = status;
+    this.title = document.title;
+    this.fields = Object.fromEntries((document.errors ?? []).map((error) => [error.field, error.problem]));
+  }
+}
+
+/** Keeps the token that changing calls must show. */
+export function remember(session) {
+  csrf = session.csrf ?? null;
+}
+
+function query(parameters) {
+  const kept = Object.entries(parameters ?? {}).filter(([, value]) => value !== null && value !== undefined && value !== '');
+  return kept.length === 0 ? '' : `?${new URLSearchParams(kept)}`;
+}
+
+async function call(method, path, { body, parameters, headers, signal } = {}) {
+  const sent = { accept: 'application/json', ...headers };
+  if (body !== undefined) sent['content-type'] = 'application/json';
+  if (method !== 'GET' && csrf) sent['x-csrf-token'] = csrf;
+  let response;
+  try {
+    response = await fetch(`${BASE}${path}${query(parameters)}`, {
+      method, headers: sent, signal, credentials: 'same-origin',
+      body: body === undefined ? undefined : JSON.stringify(body),
+    });
+  } catch (error) {
+    if (error.name === 'AbortError') throw error;
+    throw new Problem(0, { detail: 'The server does not answer.' });
+  }
+  const text = await response.text();
+  let answer = null;
+  try { answer = text ? JSON.parse(text) : null; } catch { answer = { detail: text.slice(0, 300) }; }
+  if (!response.ok) {
+    if (response.status === 401) dispatchEvent(new Event('punctual:signed-out'));
+    throw new Problem(response.status, answer ?? {});
+  }
+  return answer;
+}
+
+export const get = (path, parameters, options) => call('GET', path, { parameters, ...options });
+export const post = (path, body = {}, options) => call('POST', path, { body, ...options });
+export const put = (path, body, options) => call('PUT', path, { body, ...options });
+export const patch = (path, body, options) => call('PATCH', path, { body, ...options });
+export const remove = (path, options) => call('DELETE', path, options);
+
+/** A part of a path. */
+export const part = encodeURIComponent;

@@ -1,0 +1,81 @@
+// Times as people read them: in the viewer's zone, with the job's zone beside, and relative ones that tick.
+
+import { html, useEffect, useState } from './html.js';
+
+const LOCAL = Intl.DateTimeFormat().resolvedOptions().timeZone;
+const formats = new Map();
+
+function format(zone, options) {
+  const key = `${zone} ${JSON.stringify(options)}`;
+  if (!formats.has(key)) formats.set(key, new Intl.DateTimeFormat('en-GB', { timeZone: zone, ...options }));
+  return formats.get(key);
+}
+
+/** The viewer's zone. */
+export const zone = LOCAL;
+
+/** `15 Nov 2026, 21:04:09`; without the year when it is this one. */
+export function clock(instant, inZone = LOCAL, { seconds = true } = {}) {
+  if (!instant) return '–';
+  const date = new Date(instant);
+  const year = date.getFullYear() === new Date().getFullYear() ? {} : { year: 'numeric' };
+  return format(inZone, {
+    day: 'numeric', month: 'short', ...year, hour: '2-digit', minute: '2-digit',
+    ...(seconds ? { second: '2-digit' } : {}), hourCycle: 'h23',
+  }).format(date);
+}
+
+/** `21:04:09`. */
+export function hour(instant, inZone = LOCAL) {
+  return instant
+    ? format(inZone, { hour: '2-digit', minute: '2-digit', second: '2-digit', hourCycle: 'h23' }).format(new Date(instant))
+    : '–';
+}
+
+const UNITS = [['d', 86_400_000], ['h', 3_600_000], ['m', 60_000], ['s', 1_000]];
+
+/** `2 d 3 h`, `4 m 5 s`, `1.2 s`, `340 ms`. */
+export function length(milliseconds) {
+  if (milliseconds === null || milliseconds === undefined) return '–';
+  const value = Math.abs(milliseconds);
+  if (value < 1_000) return `${Math.round(value)} ms`;
+  if (value < 10_000) return `${(value / 1_000).toFixed(1)} s`;
+  const at = UNITS.findIndex(([, unit]) => value >= unit);
+  const [name, unit] = UNITS[at];
+  const rest = UNITS[at + 1];
+  const left = rest ? Math.floor((value % unit) / rest[1]) : 0;
+  return `${Math.floor(value / unit)} ${name}${left ? ` ${left} ${rest[0]}` : ''}`;
+}
+
+/** `in 4 m 5 s`, `12 s ago`, `now`. */
+export function relative(instant, now = Date.now()) {
+  if (!instant) return '–';
+  const away = new Date(instant) - now;
+  if (Math.abs(away) < 1_000) return 'now';
+  return away > 0 ? `in ${length(Math.floor(away / 1_000) * 1_000)}` : `${length(Math.floor(-away / 1_000) * 1_000)} ago`;
+}
+
+/** Renders again every second. */
+export function useTick() {
+  const [, tick] = useState(0);
+  useEffect(() => {
+    const timer = setInterval(() => tick((count) => count + 1), 1_000);
+    return () => clearInterval(timer);
+  }, []);
+}
+
+/** A relative time that ticks; the exact one, in the viewer's and the job's zone, on hover and for readers. */
+export function Ago({ at, zone: inZone }) {
+  useTick();
+  if (!at) return html`<span class="faint">–</span>`;
+  const exact = `${clock(at)} (${LOCAL})${inZone && inZone !== LOCAL ? `, ${clock(at, inZone)} (${inZone})` : ''}`;
+  return html`<time datetime=${at} title=${exact} class="num">${relative(at)}</time>`;
+}
+
+/** An exact time in the viewer's zone, the job's zone beside when it differs. */
+export function When({ at, zone: inZone, seconds = true }) {
+  if (!at) return html`<span class="faint">–</span>`;
+  const other = inZone && inZone !== LOCAL;
+  return html`<time datetime=${at} title=${relative(at)} class="num">${clock(at, LOCAL, { seconds })}${
+    other ? html` <span class="faint">${clock(at, inZone, { seconds })} ${inZone}</span>` : null}</time>`;
+}

@@ -1,0 +1,14 @@
+// Which module shows which page.
+
+import { html } from './lib/html.js';
+import { Card, Empty, Head } from './lib/ui.js';
+import { to } from './lib/route.js';
+import { shell } from './texts.js';
+
+function Missing() {
+  return html`<${Head} title="No such page" /><${Card}><${Empty} title="There is no such page."><a href=${to(['overview'])}>${shell.pages.overview}</a><//><//>`;
+}
+
+export const pages = {
+  missing: Missing,
+};
