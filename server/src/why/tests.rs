@@ -122,8 +122,12 @@ fn finished_messages_say_how_they_ended() {
 
 #[test]
 fn a_running_message_names_its_process_and_a_stale_one_says_so() {
-    let running =
-        MessageRecord { state: State::Running, attempt: 2, lease: Some(lease(200)), ..record(message()) };
+    let running = MessageRecord {
+        state: State::Running,
+        attempt: 2,
+        lease: Some(lease(200)),
+        ..record(message())
+    };
     says(&facts(&running, &[]), "running", "attempt 2");
     let stale = MessageRecord { lease: Some(lease(199)), ..running.clone() };
     says(&facts(&stale, &[]), "stale", "takes it over");
