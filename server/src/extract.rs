@@ -112,14 +112,11 @@ fn body_problem(path: &str, error: &serde_json::Error) -> Problem {
     let said = error.to_string();
     let place = format!(" at line {} column {}", error.line(), error.column());
     let said = said.strip_suffix(&place).unwrap_or(&said);
-    match error.classify() {
-        Category::Data => wrong("the body", path, said),
-        _ => {
-            let detail = format!("the body is not JSON{place}: {said}");
-            let problem = Problem::malformed(detail);
-            if path == "." { problem } else { problem.field(path, said) }
-        }
+    if error.classify() == Category::Data {
+        return wrong("the body", path, said);
     }
+    let problem = Problem::malformed(format!("the body is not JSON{place}: {said}"));
+    if path == "." { problem } else { problem.field(path, said) }
 }
 
 /// A value that was read and cannot be taken.

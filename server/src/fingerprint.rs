@@ -30,15 +30,12 @@ fn unquoted(text: &str) -> String {
     while let Some(letter) = rest.chars().next() {
         let behind = &rest[letter.len_utf8()..];
         let opens = matches!(letter, '"' | '`') || (letter == '\'' && !before.is_alphanumeric());
-        match behind.find(letter).filter(|_| opens) {
-            Some(end) => {
-                plain.push_str("<text>");
-                rest = &behind[end + letter.len_utf8()..];
-            }
-            None => {
-                plain.push(letter);
-                rest = behind;
-            }
+        if let Some(end) = behind.find(letter).filter(|_| opens) {
+            plain.push_str("<text>");
+            rest = &behind[end + letter.len_utf8()..];
+        } else {
+            plain.push(letter);
+            rest = behind;
         }
         before = letter;
     }

@@ -47,12 +47,12 @@ pub(crate) async fn why(
         now,
         record,
         job: job.as_ref(),
-        job_running: around.of_job,
+        job_running: around.job,
         paused: said.pause(now),
-        limit_running: around.of_limit,
+        limit_running: around.limited,
         batch_alive,
         workers: &workers,
-        queue_running: around.of_queue > 0,
+        queue_running: around.queue > 0,
         circuit: circuit(app, record),
         last,
     };
@@ -62,9 +62,9 @@ pub(crate) async fn why(
 /// How many others are running.
 #[derive(Default)]
 struct Around {
-    of_job: u64,
-    of_limit: u64,
-    of_queue: u64,
+    job: u64,
+    limited: u64,
+    queue: u64,
 }
 
 impl Around {
@@ -79,10 +79,10 @@ impl Around {
         let mut around = Self::default();
         for other in running.iter().map(|other| &other.message) {
             let other_job = other.occurrence.as_ref().map(|occurrence| &occurrence.job);
-            around.of_job += u64::from(job.is_some() && job == other_job);
+            around.job += u64::from(job.is_some() && job == other_job);
             let other_limit = other.limit().map(|limit| &limit.name);
-            around.of_limit += u64::from(limit.is_some() && limit == other_limit);
-            around.of_queue += u64::from(other.queue == record.message.queue);
+            around.limited += u64::from(limit.is_some() && limit == other_limit);
+            around.queue += u64::from(other.queue == record.message.queue);
         }
         Ok(around)
     }

@@ -12,9 +12,9 @@ use utoipa::ToSchema;
 /// The answer.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
 pub(crate) struct Why {
-    /// One of running, waiting_until, ready, no_worker, no_handler, queue_paused, job_paused,
-    /// limit_reached, waits_for_key, waits_for_batch, rate_limited, circuit_open, retrying, stale, done,
-    /// dead, cancelled.
+    /// One of `running`, `waiting_until`, `ready`, `no_worker`, `no_handler`, `queue_paused`,
+    /// `job_paused`, `limit_reached`, `waits_for_key`, `waits_for_batch`, `rate_limited`, `circuit_open`,
+    /// `retrying`, `stale`, `done`, `dead`, `cancelled`.
     pub(crate) word: &'static str,
     /// The same in a sentence, with the way out where there is one.
     pub(crate) sentence: String,

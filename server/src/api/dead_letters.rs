@@ -7,7 +7,7 @@ use axum::Json;
 use axum::extract::State;
 use jiff::Timestamp;
 use punctual::clock::between;
-use punctual::model::{MessageId, MessageRecord, State as Stored};
+use punctual::model::{DeadReason, MessageId, MessageRecord, State as Stored};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
@@ -113,7 +113,7 @@ async fn list(
     let DeadQuery { group, topic, queue, job, search, limit, after } = query;
     let state = vec![Stored::Dead.as_str().to_owned()];
     let query =
-        MessageQuery { state, topic, queue, job, search, limit, after, ..MessageQuery::default() };
+        MessageQuery { state, queue, topic, job, search, limit, after, ..MessageQuery::default() };
     let takes =
         |record: &MessageRecord| group.as_ref().is_none_or(|group| group_of(record) == *group);
     listed(&app, query, takes).await.map(Json)
@@ -152,7 +152,7 @@ fn begun(name: &str, record: &MessageRecord) -> DeadGroup {
         topic: message.topic.to_string(),
         job: message.occurrence.as_ref().map(|occurrence| occurrence.job.to_string()),
         error: record.error.as_ref().map(ToString::to_string),
-        reason: record.dead.map(|reason| reason.as_str()),
+        reason: record.dead.map(DeadReason::as_str),
         count: 0,
         first_at: at,
         last_at: at,

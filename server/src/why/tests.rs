@@ -51,8 +51,8 @@ fn limited(name: &str, running_max: Option<u32>, rate: Option<Rate>) -> Message 
     tied(Ties { limit: Some(limit), ..Ties::default() })
 }
 
-fn lease(until: i64) -> Option<Lease> {
-    Some(Lease { owner: ProcessId::from_uuid(Uuid::nil()), token: 1, until: at(until) })
+fn lease(until: i64) -> Lease {
+    Lease { owner: ProcessId::from_uuid(Uuid::nil()), token: 1, until: at(until) }
 }
 
 fn pause() -> Pause {
@@ -122,10 +122,14 @@ fn finished_messages_say_how_they_ended() {
 
 #[test]
 fn a_running_message_names_its_process_and_a_stale_one_says_so() {
-    let running =
-        MessageRecord { state: State::Running, attempt: 2, lease: lease(200), ..record(message()) };
+    let running = MessageRecord {
+        state: State::Running,
+        attempt: 2,
+        lease: Some(lease(200)),
+        ..record(message())
+    };
     says(&facts(&running, &[]), "running", "attempt 2");
-    let stale = MessageRecord { lease: lease(199), ..running.clone() };
+    let stale = MessageRecord { lease: Some(lease(199)), ..running.clone() };
     says(&facts(&stale, &[]), "stale", "takes it over");
     let progress = Progress { percent: Some(40), note: Some("page 4".into()), at: at(150) };
     let asked = MessageRecord { cancel_requested: true, progress: Some(progress), ..running };

@@ -2,6 +2,8 @@
 //! told to move. One binary for all.
 
 mod assembly;
+#![allow(clippy::unwrap_used, clippy::expect_used)] // a set-up that fails is a test that fails
+
 mod dead;
 mod idempotency;
 mod jobs;

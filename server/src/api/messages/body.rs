@@ -46,13 +46,11 @@ impl BodyView {
             return Self { text: Some(beginning(&text)), truncated: true, redacted, ..view };
         }
         let truncated = body.bytes.len() > SHOWN_MAX;
-        match std::str::from_utf8(&body.bytes) {
-            Ok(text) => Self { text: Some(beginning(text)), truncated, ..view },
-            Err(_) => {
-                let shown = &body.bytes[..body.bytes.len().min(SHOWN_MAX)];
-                Self { base64: Some(BASE64.encode(shown)), truncated, ..view }
-            }
+        if let Ok(text) = std::str::from_utf8(&body.bytes) {
+            return Self { text: Some(beginning(text)), truncated, ..view };
         }
+        let shown = &body.bytes[..body.bytes.len().min(SHOWN_MAX)];
+        Self { base64: Some(BASE64.encode(shown)), truncated, ..view }
     }
 }
 

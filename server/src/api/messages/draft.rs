@@ -83,6 +83,9 @@ pub(crate) struct RetryTable {
     waits: Option<Vec<String>>,
 }
 
+/// How a text becomes part of a message.
+type Set = fn(Publish, &str) -> Publish;
+
 impl RetryRequest {
     fn retry(&self) -> Answer<Retry> {
         let (retries, waits) = match self {
@@ -171,7 +174,7 @@ impl PublishRequest {
             }
             publish = publish.header(name.clone(), value.clone());
         }
-        let texts: [(Option<&str>, fn(Publish, &str) -> Publish); 5] = [
+        let texts: [(Option<&str>, Set); 5] = [
             (self.key.as_deref(), |publish, text| publish.key(text)),
             (self.dedupe.as_deref(), |publish, text| publish.unique(text)),
             (self.queue.as_deref(), |publish, text| publish.queue(text)),

@@ -117,7 +117,7 @@ impl MessageQuery {
             topic: checked("topic", self.topic.as_ref(), |text| Topic::new(text))?,
             key: self.key.as_deref().map(Key::written),
             job: checked("job", self.job.as_ref(), |text| JobName::new(text))?,
-            batch: checked("batch", self.batch.as_ref(), |text| BatchId::from_str(text))?,
+            batch: checked("batch", self.batch.as_ref(), BatchId::from_str)?,
         };
         Ok(Wanted {
             filter,

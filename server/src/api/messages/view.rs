@@ -1,7 +1,7 @@
 //! A message as the API shows it.
 
 use jiff::Timestamp;
-use punctual::model::{Lease, MessageRecord, Progress};
+use punctual::model::{DeadReason, Lease, MessageRecord, Progress};
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -115,7 +115,7 @@ impl MessageView {
             crashes: record.crashes,
             snoozes: record.snoozes,
             error: text(record.error.as_ref()),
-            dead: record.dead.map(|reason| reason.as_str()),
+            dead: record.dead.map(DeadReason::as_str),
             cancel_requested: record.cancel_requested,
             lease: record.lease.map(lease),
             progress: record.progress.as_ref().map(progress),
