@@ -105,7 +105,8 @@ impl<'a> Ledger<'a> {
         limit: usize,
     ) -> (Vec<OccurrenceView>, Option<Timestamp>) {
         let schedule = &self.record.job.schedule;
-        let first = just_before(from.max(self.record.created_at));
+        // The first occurrence of a job is the one after it was declared.
+        let first = just_before(from).max(self.record.created_at);
         let mut nominals: BTreeSet<Timestamp> =
             schedule.occurrences(first, to).take(limit + 1).collect();
         let is_long = nominals.len() > limit;
