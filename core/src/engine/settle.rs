@@ -125,8 +125,8 @@ impl Settler {
                     then,
                     ..Settlement::new(lease, verdict, recorded.then_some(execution))
                 };
-                let _entered = entered;
-                self.write_later(Waiting { settlement, storage, context, answer, _entered }).await;
+                let waiting = Waiting { settlement, storage, context, answer, _entered: entered };
+                self.write_later(waiting).await;
             }
             Receipt::Broker(receipt) => {
                 let message = delivery.message;
@@ -162,8 +162,8 @@ impl Settler {
             why: Why::Release,
         };
         let settlement = Settlement::new(claimed.lease_ref(), verdict, None);
-        let (answer, _entered) = (None, entered);
-        self.write_later(Waiting { settlement, storage, context, answer, _entered }).await;
+        let answer = None;
+        self.write_later(Waiting { settlement, storage, context, answer, _entered: entered }).await;
     }
 
     /// Hands a settlement to the writer, which is gone only when the process has ended; the lease

@@ -273,19 +273,15 @@ impl Builder {
         let declare = |(job, configured)| declared(job, configured, &self.app, self.release);
         let declarations = jobs.into_iter().zip(configured).map(declare).collect();
         let (storage, inspect) = self.stores.unwrap_or_else(|| in_memory(&self.clock));
-        if self.holds && !self.volatile_delays {
-            check_delays(&*storage, &transports)?;
-        }
-        let storages = distinct(&storage, &transports);
-        let now = self.clock.now();
+        check_delays(&*storage, &transports, self.volatile_delays || !self.holds)?;
         let process = Arc::new(Process {
-            id: ProcessId::from_uuid(self.ids.next(now)),
+            id: ProcessId::from_uuid(self.ids.next(self.clock.now())),
             app: self.app,
             clock: Arc::new(StorageClock::new(self.clock)),
             ids: self.ids,
             events: Arc::new(self.events),
+            storages: distinct(&storage, &transports),
             storage,
-            storages,
             inspect,
             holds: self.holds,
             transports,
@@ -346,13 +342,14 @@ fn named_transports(
 fn check_delays(
     storage: &dyn Storage,
     transports: &BTreeMap<TransportName, Arc<dyn Transport>>,
+    allowed: bool,
 ) -> Result<()> {
     let forgetful = transports.iter().find(|(_, transport)| {
         let can = transport.capabilities();
         can.durable && (can.publish_delay != Delay::Any || can.requeue_delay != Delay::Any)
     });
     match forgetful {
-        Some((name, _)) if !storage.is_durable() => Err(Error::invalid(format!(
+        Some((name, _)) if !allowed && !storage.is_durable() => Err(Error::invalid(format!(
             "the transport {name:?} is durable, but delays it cannot do itself would be kept in memory and lost with the process; give the builder a durable storage, or say allow_volatile_delays()"
         ))),
         _ => Ok(()),
