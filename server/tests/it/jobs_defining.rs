@@ -52,6 +52,16 @@ async fn a_job_is_created_and_runs() {
 }
 
 #[tokio::test]
+async fn a_name_with_blanks_is_found_where_the_answer_says() {
+    let site = Site::started(base).await;
+    let created = site.post("/api/v1/jobs", &mail(" tell ada ")).await;
+    assert_eq!((created.status, &created.json["name"]), (StatusCode::CREATED, &json!("tell ada")));
+    let place = created.headers["location"].to_str().unwrap();
+    assert_eq!(place, "/api/v1/jobs/tell%20ada");
+    assert_eq!(site.get(place).await.json["name"], "tell ada");
+}
+
+#[tokio::test]
 async fn a_job_created_disabled_is_paused() {
     let site = Site::started(base).await;
     let mut spec = mail("later");
@@ -75,7 +85,7 @@ async fn a_wrong_definition_is_refused_field_by_field() {
         ),
         (json!({"name": "a", "every": 5, "topic": "t"}), "every", "string"),
         (json!({"name": "a", "every": "5m", "topic": "t", "colour": 1}), "colour", "unknown field"),
-        (json!({"name": "a b\n", "every": "5m", "topic": "t"}), "name", "name"),
+        (json!({"name": " ", "every": "5m", "topic": "t"}), "name", "name"),
         (json!({"name": "a", "every": "5m"}), "target", "http, command, publish and topic"),
     ] {
         let answered = site.post("/api/v1/jobs", &body).await;
@@ -141,6 +151,7 @@ async fn a_job_is_deleted_with_its_history() {
     let deleted = site.call("DELETE", "/api/v1/jobs/greet", &json!({})).await;
     assert_eq!((deleted.status, deleted.text.as_str()), (StatusCode::NO_CONTENT, ""));
     assert_eq!(site.get("/api/v1/jobs/greet").await.status, StatusCode::NOT_FOUND);
+    site.advance_to("2026-03-01T12:06:00Z").await;
     site.post("/api/v1/jobs", &mail("greet")).await;
     assert_eq!(site.get("/api/v1/jobs/greet").await.json["never_run"], true, "as new");
 }

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use futures_util::future::try_join_all;
+use jiff::Timestamp;
 
 use super::health::no_answer;
 use super::{Admin, PATIENCE};
@@ -63,7 +64,8 @@ impl Admin {
         let declarations = place.map_or(&[][..], |place| &process.declarations[place..=place]);
         let running = self.running(Some(name.clone())).await?;
         let mut latest: BTreeMap<_, _> = self.last_of(&name).await?.into_iter().collect();
-        keep_later(&mut latest, process.recent.last(&name).map(|here| (name.clone(), here)));
+        let created_at = record.as_ref().map_or(Timestamp::MIN, |record| record.created_at);
+        keep_later(&mut latest, self.recent_since(&name, created_at));
         let stored = Ok(record.into_iter().collect());
         let (app, misconfigured) = (process.app.as_str(), process.misconfigured.as_slice());
         let found = Found { app, declarations, stored, latest, running, misconfigured };
@@ -84,8 +86,7 @@ impl Admin {
         let mut latest = self.newest().await?;
         for record in &records {
             let name = &record.job.name;
-            let here = self.process.recent.last(name).map(|here| (name.clone(), here));
-            keep_later(&mut latest, here);
+            keep_later(&mut latest, self.recent_since(name, record.created_at));
         }
         let mut unknown: Vec<&JobRecord> =
             records.iter().filter(|record| !latest.contains_key(&record.job.name)).collect();
@@ -98,6 +99,17 @@ impl Admin {
             latest.extend(found.into_iter().flatten());
         }
         Ok(Stored { records, running, latest })
+    }
+
+    /// The last run of a job that this process made, unless that was another job of the same name, which
+    /// somebody deleted.
+    fn recent_since(
+        &self,
+        name: &JobName,
+        created_at: Timestamp,
+    ) -> Option<(JobName, Arc<Execution>)> {
+        let last = self.process.recent.last(name).filter(|last| last.ended_at >= created_at)?;
+        Some((name.clone(), last))
     }
 
     /// How many messages of each job, or of one, are running, on whatever node.

@@ -39,6 +39,8 @@ pub(super) async fn create(
         );
     };
     let job = builder(&spec, &name)?;
+    // As it is stored, without blanks around it.
+    let name = JobName::new(&name)?.to_string();
     match find(&app, &name).await {
         Ok(there) if there.record.retired != Some(Retirement::Removed) => {
             return Err(Problem::conflict(format!(
@@ -52,7 +54,7 @@ pub(super) async fn create(
     let change = Change::new("job.create", &name).to(&shown(&spec));
     app.audit().note(&caller, change).await?;
     let (mut headers, view) = answer(&app, &name).await?;
-    if let Ok(place) = HeaderValue::from_str(&format!("/api/v1/jobs/{name}")) {
+    if let Ok(place) = HeaderValue::from_str(&format!("/api/v1/jobs/{}", in_path(&name))) {
         headers.insert(LOCATION, place);
     }
     Ok((StatusCode::CREATED, headers, view))
@@ -113,6 +115,17 @@ pub(super) async fn delete(
     });
     app.audit().note(&caller, Change::new("job.delete", &name).from(&before)).await?;
     Ok(StatusCode::NO_CONTENT)
+}
+
+/// A name as a part of a path.
+fn in_path(name: &str) -> String {
+    let is_plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"-._~".contains(byte);
+    name.bytes()
+        .map(|byte| match is_plain(&byte) {
+            true => char::from(byte).to_string(),
+            false => format!("%{byte:02X}"),
+        })
+        .collect()
 }
 
 /// The job of a definition, or everything that is wrong with it, field by field.

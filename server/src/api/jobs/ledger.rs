@@ -17,6 +17,9 @@ use super::upcoming::future;
 use crate::api::clock_change::just_before;
 use crate::api::executions::milliseconds;
 
+/// The most occurrences still to come that are worked out.
+const AHEAD_MAX: usize = 10_000;
+
 /// What was decided about an occurrence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
@@ -105,7 +108,8 @@ impl<'a> Ledger<'a> {
         limit: usize,
     ) -> (Vec<OccurrenceView>, Option<Timestamp>) {
         let schedule = &self.record.job.schedule;
-        let first = just_before(from.max(self.record.created_at));
+        // The first occurrence of a job is the one after it was declared.
+        let first = just_before(from).max(self.record.created_at);
         let mut nominals: BTreeSet<Timestamp> =
             schedule.occurrences(first, to).take(limit + 1).collect();
         let is_long = nominals.len() > limit;
@@ -121,8 +125,12 @@ impl<'a> Ledger<'a> {
         // Behind the last one that was worked out, traces alone would be an incomplete picture.
         let more = is_long || nominals.len() > limit;
         let nominals: Vec<Timestamp> = nominals.into_iter().take(limit).collect();
+        let last = nominals.last().copied().unwrap_or(from);
+        // Where runs are counted, they are counted from now on.
+        let is_counted = schedule.runs_max().is_some();
+        let begin = if is_counted { self.now } else { self.now.max(from) };
         let ahead: BTreeMap<Timestamp, Option<String>> =
-            future(self.record, self.now).take_while(|(at, _)| *at <= to).take(limit + 1).collect();
+            future(self.record, begin).take_while(|(at, _)| *at <= last).take(AHEAD_MAX).collect();
         let next = nominals.last().copied().filter(|_| more);
         let views = nominals.into_iter().filter_map(|nominal| self.one(nominal, &ahead)).collect();
         (views, next)
