@@ -6,6 +6,7 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::Path;
 use std::process::{Child, ChildStderr, Command, Output, Stdio};
+use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
 use serde_json::Value;
@@ -27,10 +28,23 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
+/// What a process says, line by line, read by a thread that ends with it.
+fn lines_of(stream: ChildStderr) -> Receiver<String> {
+    let (sender, lines) = channel();
+    std::thread::spawn(move || {
+        for line in BufReader::new(stream).lines().map_while(Result::ok) {
+            if sender.send(line).is_err() {
+                return;
+            }
+        }
+    });
+    lines
+}
+
 /// A server that was started, and what it says. Killed when the test ends early.
 struct Server {
     child: Child,
-    lines: BufReader<ChildStderr>,
+    lines: Receiver<String>,
     address: SocketAddr,
 }
 
@@ -38,7 +52,7 @@ impl Server {
     fn start(folder: &Path, args: &[&str]) -> Self {
         let args = [&["serve", "--listen", "127.0.0.1:0"], args].concat();
         let mut child = punctual(folder, &args).stderr(Stdio::piped()).spawn().unwrap();
-        let lines = BufReader::new(child.stderr.take().unwrap());
+        let lines = lines_of(child.stderr.take().unwrap());
         let nowhere = SocketAddr::from(([0, 0, 0, 0], 0));
         let mut server = Self { child, lines, address: nowhere };
         let greeting = server.line_with("listens on http://");
@@ -47,18 +61,16 @@ impl Server {
         server
     }
 
-    /// The next line that contains some words. The end of the output ends the waiting.
+    /// The next line that contains some words.
     fn line_with(&mut self, words: &str) -> String {
-        let mut seen = String::new();
-        loop {
-            let mut line = String::new();
-            let count = self.lines.read_line(&mut line).unwrap();
-            assert!(count > 0, "it ended without saying {words:?}:\n{seen}");
+        let mut seen = Vec::new();
+        while let Ok(line) = self.lines.recv_timeout(PATIENCE) {
             if line.contains(words) {
                 return line;
             }
-            seen.push_str(&line);
+            seen.push(line);
         }
+        panic!("it did not say {words:?}, but:\n{}", seen.join("\n"));
     }
 
     fn get(&self, path: &str) -> (u16, Value) {
@@ -135,7 +147,7 @@ fn a_cron_text_of_the_environment_wins_over_the_file() {
     let mut command = punctual(folder.path(), &args);
     command.env("Messaging__Scheduling__Jobs__nightly__CronExpression", "30 4 * * *");
     let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
-    let lines = BufReader::new(child.stderr.take().unwrap());
+    let lines = lines_of(child.stderr.take().unwrap());
     let mut server = Server { child, lines, address: SocketAddr::from(([0, 0, 0, 0], 0)) };
     server.line_with("listens on");
     assert_eq!(server.stop(), Some(0));

@@ -1,6 +1,7 @@
 //! `punctual serve`: runs the server until it is asked to stop. Exit code 0 after a stop in order, 1 when
 //! something failed, 2 when the configuration or a flag is wrong, 130 when a second signal ended it.
 
+use std::io::IsTerminal as _;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -90,7 +91,9 @@ fn sources(arguments: &ServeArgs) -> Sources {
 
 fn write_logs(config: &Config) -> Result<()> {
     let filter = EnvFilter::try_new(&config.log.level)?;
-    let lines = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+    let colour = std::io::stderr().is_terminal();
+    let lines = tracing_subscriber::fmt().with_env_filter(filter).with_ansi(colour);
+    let lines = lines.with_writer(std::io::stderr);
     match config.log.format {
         LogFormat::Text => lines.init(),
         LogFormat::Json => lines.json().init(),
