@@ -50,8 +50,8 @@ pub(super) struct Bare {
 impl Bare {
     pub(super) async fn open(double: &Double, names: &Names) -> Result<Self> {
         let topic = names.bare();
-        let (mut sending, mut outgoing) = connect(double.port(), "bench-out").await?;
-        let (mut receiving, mut incoming) = connect(double.port(), "bench-in").await?;
+        let (sending, mut outgoing) = connect(double.port(), "bench-out").await?;
+        let (receiving, mut incoming) = connect(double.port(), "bench-in").await?;
         let receiver = Receiver::builder()
             .name("bench-in")
             .source(format!("{topic}/Subscriptions/bench"))
@@ -100,7 +100,9 @@ impl Carrier for Bare {
         for _ in 0..limit {
             let (info, message) = self.receiver.recv::<Body<Value>>().await?.into_parts();
             let is_same = match message.body {
-                Body::Data(mut data) => data.next().is_some_and(|piece| piece.0[..] == BODY),
+                Body::Data(data) => {
+                    data.into_iter().next().is_some_and(|piece| piece.0[..] == BODY)
+                }
                 _ => false,
             };
             anyhow::ensure!(is_same, "another body came back");
