@@ -192,6 +192,11 @@ fn identify(reading: &mut Reading, identity: Identity) -> Result<()> {
         message.id = parsed("id", &id)?;
         return Ok(());
     }
+    // One of ours that names another source has the same identity twice; a stranger's that was sent on
+    // by us has two.
+    if is_ours && message.id.to_string() == id {
+        return Ok(());
+    }
     if !is_ours {
         message.id = id_of(format_args!("{source} {id}"));
     }
