@@ -64,9 +64,8 @@ pub(super) fn binary(wire: Wire, message: &Message, from: &str, prefix: &str) ->
             message.id
         )));
     }
-    let prefixed = |(name, value): (Cow<'static, str>, String)| {
-        (Cow::Owned(format!("{prefix}{name}")), value)
-    };
+    let prefixed =
+        |(name, value): (Cow<'static, str>, String)| (Cow::Owned(format!("{prefix}{name}")), value);
     headers.extend(attributes.into_iter().map(prefixed));
     Ok(Wire { headers, body, content_type })
 }

@@ -105,7 +105,9 @@ impl Wrapping {
     /// Refuses a source that is none.
     pub fn checked(self) -> Result<Self> {
         match &self.source {
-            Some(source) if source.is_empty() || !source.bytes().all(|one| one.is_ascii_graphic()) => {
+            Some(source)
+                if source.is_empty() || !source.bytes().all(|one| one.is_ascii_graphic()) =>
+            {
                 Err(Error::invalid(format!(
                     "the source {source:?} of CloudEvents is no URI reference; write one such as /orders, \
                      in ASCII and without spaces"
@@ -134,14 +136,17 @@ fn taken_out(address: &str) -> Result<(String, Option<Wrapping>)> {
     if said.is_none() {
         return Ok((address.to_owned(), None));
     }
-    let rest = if others.is_empty() { base.to_owned() } else { [base, &others.join("&")].join("?") };
+    let rest =
+        if others.is_empty() { base.to_owned() } else { [base, &others.join("&")].join("?") };
     Ok((rest, said))
 }
 
 /// Undoes `%40` and the like.
 fn decoded(name: &str, text: &str) -> Result<String> {
     let wrong = || {
-        Error::invalid(format!("{name}={text} cannot be read: a % is followed by two digits, as in %40"))
+        Error::invalid(format!(
+            "{name}={text} cannot be read: a % is followed by two digits, as in %40"
+        ))
     };
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.bytes();
@@ -173,11 +178,7 @@ mod tests {
                 "a://h/?x=1&y=2",
                 Envelope::CloudEventsBinary.into(),
             ),
-            (
-                "a://h?source=/a%40b&envelope=cloudevents-structured",
-                "a://h",
-                source("/a@b"),
-            ),
+            ("a://h?source=/a%40b&envelope=cloudevents-structured", "a://h", source("/a@b")),
         ] {
             let (left, wrapping) = Wrapping::at(address, None).unwrap();
             assert_eq!((left.as_str(), wrapping), (rest, said), "{address}");

@@ -5,6 +5,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use punctual::wire::Wrapping;
 use punctual::{Clock, Result, SystemClock};
 
 use crate::KafkaTransport;
@@ -35,6 +36,7 @@ pub struct KafkaBuilder {
     window_max: usize,
     payload_max: usize,
     properties: BTreeMap<String, String>,
+    wrapping: Option<Wrapping>,
     clock: Arc<dyn Clock>,
 }
 
@@ -52,6 +54,7 @@ impl KafkaBuilder {
             window_max: WINDOW_MAX_DEFAULT,
             payload_max: PAYLOAD_MAX_DEFAULT,
             properties: BTreeMap::new(),
+            wrapping: None,
             clock: Arc::new(SystemClock),
         }
     }
@@ -121,6 +124,15 @@ impl KafkaBuilder {
         self
     }
 
+    /// What messages are wrapped in when they are published, and with [`Envelope::from`] the source of their
+    /// events; our own envelope unless said otherwise, here or in the address. All of them are read.
+    ///
+    /// [`Envelope::from`]: punctual::wire::Envelope::from
+    pub fn envelope(mut self, envelope: impl Into<Wrapping>) -> Self {
+        self.wrapping = Some(envelope.into());
+        self
+    }
+
     /// The clock by which it waits; the system's by default.
     pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
         self.clock = clock;
@@ -134,8 +146,9 @@ impl KafkaBuilder {
 
     fn settings(self) -> Result<Settings> {
         check_prefix(&self.prefix)?;
+        let (address, wrapping) = Wrapping::at(&self.address, self.wrapping)?;
         let settings = Settings {
-            address: Address::parse(&self.address)?,
+            address: Address::parse(&address)?,
             prefix: self.prefix,
             declare: self.declare,
             partitions: self.partitions,
@@ -146,6 +159,7 @@ impl KafkaBuilder {
             window_max: self.window_max,
             payload_max: self.payload_max,
             properties: self.properties,
+            wrapping,
             clock: self.clock,
         };
         settings.check()?;

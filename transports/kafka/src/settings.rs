@@ -6,6 +6,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use punctual::wire::Wrapping;
 use punctual::{Clock, Error, Result};
 use rdkafka::ClientConfig;
 
@@ -51,6 +52,7 @@ pub(crate) struct Settings {
     pub(crate) window_max: usize,
     pub(crate) payload_max: usize,
     pub(crate) properties: BTreeMap<String, String>,
+    pub(crate) wrapping: Wrapping,
     pub(crate) clock: Arc<dyn Clock>,
 }
 

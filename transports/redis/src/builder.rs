@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use punctual::clock::{Clock, SystemClock};
 use punctual::model::{Ids, NAME_LENGTH_MAX};
+use punctual::wire::Wrapping;
 use punctual::{Error, Result};
 use redis::{RedisResult, cmd};
 
@@ -52,6 +53,7 @@ pub struct RedisBuilder {
     timeout: Duration,
     payload_max: usize,
     durable: Option<bool>,
+    wrapping: Option<Wrapping>,
 }
 
 impl RedisBuilder {
@@ -67,6 +69,7 @@ impl RedisBuilder {
             timeout: TIMEOUT,
             payload_max: PAYLOAD_MAX,
             durable: None,
+            wrapping: None,
         }
     }
 
@@ -123,6 +126,15 @@ impl RedisBuilder {
         self
     }
 
+    /// What messages are wrapped in when they are published, and with [`Envelope::from`] the source of their
+    /// events; our own envelope unless said otherwise, here or in the address. All of them are read.
+    ///
+    /// [`Envelope::from`]: punctual::wire::Envelope::from
+    pub fn envelope(mut self, envelope: impl Into<Wrapping>) -> Self {
+        self.wrapping = Some(envelope.into());
+        self
+    }
+
     /// Where time comes from; the system's clock unless said otherwise.
     pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
         self.clock = clock;
@@ -132,7 +144,8 @@ impl RedisBuilder {
     /// Connects, and refuses what cannot work.
     pub async fn connect(self) -> Result<RedisTransport> {
         self.check()?;
-        let address = Address::parse(&self.address, self.root_certificate.as_deref())?;
+        let (address, wrapping) = Wrapping::at(&self.address, self.wrapping.clone())?;
+        let address = Address::parse(&address, self.root_certificate.as_deref())?;
         let link = Link::new(address, self.timeout);
         link.open().await.map_err(|error| link.told(&error).during("connect"))?;
         check_server(&link).await?;
@@ -148,7 +161,7 @@ impl RedisBuilder {
         let (prefix, payload_max) = (self.prefix, self.payload_max);
         Ok(RedisTransport {
             link: Arc::new(link),
-            producer: Producer { prefix, payload_max, entries_max },
+            producer: Producer { prefix, payload_max, entries_max, wrapping },
             clock: self.clock,
             ids: Ids::random(),
             declares: self.declares,

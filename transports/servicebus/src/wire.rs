@@ -26,6 +26,8 @@ const ENQUEUED: &str = "x-opt-enqueued-time";
 const SEQUENCE: &str = "x-opt-sequence-number";
 const LOCKED_UNTIL: &str = "x-opt-locked-until";
 const LOCK_TOKEN: &str = "x-opt-lock-token";
+/// What CloudEvents has before its attributes in AMQP; the other form, with a colon, is not allowed everywhere.
+pub(crate) const ATTRIBUTE_PREFIX: &str = "cloudEvents_";
 /// How our own headers begin.
 const OWN: &str = "punctual-";
 

@@ -1,7 +1,8 @@
 //! How a message lies in a queue: the body, as text where SQS can carry it and as base64 where it cannot,
 //! and three attributes: `content-type`, `punctual-encoding` when the body is not what it seems, and
 //! `punctual-headers`, one JSON object, because SQS allows no more than ten attributes and few characters
-//! in their names.
+//! in their names. What every CloudEvent has are attributes of their own beside it, at most seven, so that
+//! others find them.
 //!
 //! Somebody else's message needs nothing but a body; its attributes of text are headers.
 
@@ -22,6 +23,9 @@ const ENCODING: &str = "punctual-encoding";
 const HEADERS: &str = "punctual-headers";
 const BASE64: &str = "base64";
 const EMPTY: &str = "empty";
+/// Headers that are attributes of their own.
+const OPEN: [&str; 7] =
+    ["ce-specversion", "ce-id", "ce-source", "ce-type", "ce-time", "ce-subject", "ce-dataschema"];
 /// Stands for an empty body, which SQS does not take.
 const NOTHING: &str = "-";
 const TEXT: &str = "String";
@@ -33,6 +37,8 @@ pub(crate) struct Packed {
     encoding: Option<&'static str>,
     content_type: String,
     headers: String,
+    /// Those that are attributes of their own.
+    open: Vec<(String, String)>,
 }
 
 impl Packed {
@@ -42,13 +48,16 @@ impl Packed {
             Ok(text) if text.chars().all(is_carried) => (text.to_owned(), None),
             _ => (STANDARD.encode(&wire.body), Some(BASE64)),
         };
-        let pairs = wire.headers.iter().map(|(name, value)| (name.as_ref(), value.as_str().into()));
+        let pairs = wire.headers.iter().map(|(name, value)| (name.to_string(), value.clone()));
+        let (open, closed): (Vec<_>, Vec<_>) = pairs.partition(|(name, value)| {
+            OPEN.contains(&name.as_str()) && !value.is_empty() && value.chars().all(is_carried)
+        });
         let headers: serde_json::Map<String, Value> =
-            pairs.map(|(name, value): (&str, Value)| (name.to_owned(), value)).collect();
+            closed.into_iter().map(|(name, value)| (name, value.into())).collect();
         let headers = serde_json::to_string(&headers)
             .map_err(|error| Error::internal(format!("headers cannot be written: {error}")))?;
         let content_type = carried(&wire.content_type);
-        Ok(Self { body, encoding, content_type, headers: carried(&headers) })
+        Ok(Self { body, encoding, content_type, headers: carried(&headers), open })
     }
 
     /// What SQS counts: the body, and name, type and value of each attribute.
@@ -58,6 +67,7 @@ impl Packed {
             + attribute(CONTENT_TYPE, &self.content_type)
             + attribute(HEADERS, &self.headers)
             + self.encoding.map_or(0, |encoding| attribute(ENCODING, encoding))
+            + self.open.iter().map(|(name, value)| attribute(name, value)).sum::<usize>()
     }
 
     /// As an entry of a batch, under a number.
@@ -70,6 +80,9 @@ impl Packed {
             .message_attributes(HEADERS, text(self.headers)?);
         if let Some(encoding) = self.encoding {
             entry = entry.message_attributes(ENCODING, text(encoding.to_owned())?);
+        }
+        for (name, value) in self.open {
+            entry = entry.message_attributes(name, text(value)?);
         }
         entry.build().map_err(|error| Error::internal(error.to_string()))
     }
