@@ -1,0 +1,107 @@
+//! CloudEvents as an envelope: what is sent in any of them comes back as it was, and
+//! whoever reads the stream with a client of his own finds the event.
+
+use punctual::model::{Body, Key, Message};
+use punctual::wire::Envelope;
+use punctual::{Clock as _, SystemClock, Transport as _};
+use redis::cmd;
+use redis::streams::StreamRangeReply;
+
+use crate::cases;
+use crate::place::{Place, next, receipt, sent, subscribe};
+
+cases![
+    a_message_survives_every_envelope_and_the_way_back,
+    the_stream_has_the_event,
+    an_address_says_it
+];
+
+const ENVELOPES: [Envelope; 3] =
+    [Envelope::Own, Envelope::CloudEventsBinary, Envelope::CloudEventsStructured];
+
+/// A message with all that an envelope has to carry.
+fn full(message: Message) -> Message {
+    let mut full = Message {
+        key: Some(Key::new("order-7").unwrap()),
+        body: Body::raw(r#"{"total":7.50}"#, "application/json"),
+        ..message
+    };
+    full.headers.insert("tenant", "acme").unwrap();
+    full.trail.correlation = Some("story-1".into());
+    full
+}
+
+async fn a_message_survives_every_envelope_and_the_way_back() {
+    let place = Place::new().await;
+    for envelope in ENVELOPES {
+        let transport = place.builder().envelope(envelope.from("/shop")).connect().await.unwrap();
+        let mut consumer = subscribe(&transport, "billing", 10).await;
+        let message = full(place.message(""));
+        transport.publish(vec![sent(message.clone())], SystemClock.now()).await.unwrap();
+        for attempt in 1..=2 {
+            let delivery = next(&mut *consumer).await;
+            assert_eq!(*delivery.message, message, "{envelope:?}");
+            assert_eq!((delivery.attempt, &delivery.poison), (attempt, &None), "{envelope:?}");
+            match attempt {
+                1 => receipt(delivery).requeue(std::time::Duration::ZERO).await.unwrap(),
+                _ => receipt(delivery).ack().await.unwrap(),
+            }
+        }
+    }
+    place.remove().await;
+}
+
+/// The fields of the only entry, as the server has them.
+async fn entry(place: &Place, envelope: Envelope, message: &Message) -> redis::streams::StreamId {
+    let transport = place.builder().envelope(envelope.from("/shop")).connect().await.unwrap();
+    transport.publish(vec![sent(message.clone())], SystemClock.now()).await.unwrap();
+    let stream = place.key("orders");
+    let found: StreamRangeReply = place.ask(cmd("XRANGE").arg(&stream).arg("-").arg("+")).await;
+    place.ask::<()>(cmd("DEL").arg(&stream)).await;
+    found.ids.into_iter().next_back().unwrap()
+}
+
+async fn the_stream_has_the_event() {
+    let place = Place::new().await;
+    let message = full(place.message(""));
+    let binary = entry(&place, Envelope::CloudEventsBinary, &message).await;
+    let header = |name: &str| binary.get::<String>(name);
+    for (name, value) in [
+        ("ce-specversion", "1.0"),
+        ("ce-id", message.id.to_string().as_str()),
+        ("ce-source", "/shop"),
+        ("ce-type", "orders"),
+        ("ce-subject", "order-7"),
+        ("ce-punctualcorrelation", "story-1"),
+        ("tenant", "acme"),
+    ] {
+        assert_eq!(header(name).as_deref(), Some(value), "{name}");
+    }
+    assert_eq!(header("body").as_deref(), Some(r#"{"total":7.50}"#));
+    let structured = entry(&place, Envelope::CloudEventsStructured, &message).await;
+    let header = |name: &str| structured.get::<String>(name).unwrap();
+    assert_eq!(header("content-type"), "application/cloudevents+json");
+    assert_eq!(header("tenant"), "acme");
+    let object: serde_json::Value = serde_json::from_str(&header("body")).unwrap();
+    for (name, value) in
+        [("specversion", "1.0"), ("source", "/shop"), ("type", "orders"), ("subject", "order-7")]
+    {
+        assert_eq!(object[name], value, "{name}");
+    }
+    assert_eq!(object["data"]["total"], 7.5);
+}
+
+async fn an_address_says_it() {
+    let place = Place::new().await;
+    let url = format!("{}?envelope=cloudevents-binary&source=/shop", place.url);
+    let transport = place.builder_at(&url).connect().await.unwrap();
+    let message = full(place.message(""));
+    transport.publish(vec![sent(message)], SystemClock.now()).await.unwrap();
+    let stream = place.key("orders");
+    let found: StreamRangeReply = place.ask(cmd("XRANGE").arg(&stream).arg("-").arg("+")).await;
+    assert_eq!(found.ids[0].get::<String>("ce-source").as_deref(), Some("/shop"));
+    let wrong = place.builder_at(&format!("{}?envelope=xml", place.url));
+    let error = wrong.connect().await.err().unwrap().to_string();
+    assert!(error.contains("envelope=xml"), "{error}");
+    place.remove().await;
+}
