@@ -74,7 +74,7 @@ async fn the_stream_has_the_event() {
     assert_eq!(stored[0].payload, r#"{"total":7.50}"#);
     let kind = stored[1].headers.get("Content-Type").map(ToString::to_string);
     assert_eq!(kind.as_deref(), Some("application/cloudevents+json"));
-    let object: serde_json::Value = serde_json::from_slice(&stored[1].payload).unwrap();
+    let object: punctual::serde_json::Value = serde_json::from_slice(&stored[1].payload).unwrap();
     for (name, value) in
         [("specversion", "1.0"), ("source", "/shop"), ("type", "orders"), ("subject", "order-7")]
     {

@@ -49,7 +49,7 @@ async fn the_queue_has_the_event() {
     let place = Place::new();
     let transport = place.open().await;
     drop(place.subscribe(&transport, "g").await);
-    let queue = place.name("orders/g");
+    let queue = place.name("orders.g");
     let stranger = place.stranger().await;
     let message = full(place.message(""));
     let binary = format!("{}?envelope=cloudevents-binary&source=/shop", url().unwrap());
@@ -79,7 +79,7 @@ async fn the_queue_has_the_event() {
     assert_eq!(found[0].data, br#"{"total":7.50}"#);
     let kind = found[1].properties.content_type().as_ref().map(ToString::to_string);
     assert_eq!(kind.as_deref(), Some("application/cloudevents+json"));
-    let object: serde_json::Value = serde_json::from_slice(&found[1].data).unwrap();
+    let object: punctual::serde_json::Value = serde_json::from_slice(&found[1].data).unwrap();
     for (name, value) in
         [("specversion", "1.0"), ("source", "/shop"), ("type", "orders"), ("subject", "order-7")]
     {

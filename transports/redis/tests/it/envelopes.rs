@@ -82,7 +82,7 @@ async fn the_stream_has_the_event() {
     let header = |name: &str| structured.get::<String>(name).unwrap();
     assert_eq!(header("content-type"), "application/cloudevents+json");
     assert_eq!(header("tenant"), "acme");
-    let object: serde_json::Value = serde_json::from_str(&header("body")).unwrap();
+    let object: punctual::serde_json::Value = serde_json::from_str(&header("body")).unwrap();
     for (name, value) in
         [("specversion", "1.0"), ("source", "/shop"), ("type", "orders"), ("subject", "order-7")]
     {
