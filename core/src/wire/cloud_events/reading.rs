@@ -167,7 +167,10 @@ fn attribute(
         _ => match OURS.into_iter().chain(noted::ALL).find(|ours| ours.replace('-', "") == name) {
             Some(ours) => {
                 identity.is_ours |= ours == ID;
+                // A broker's copy of an event has the newer count in a header beside it.
+                let counted = reading.received.attempt;
                 reading.take(ours, value);
+                reading.received.attempt = reading.received.attempt.max(counted);
             }
             // What only a dead letter has is history; the rest is the application's.
             None if name.starts_with("punctual") => {}
