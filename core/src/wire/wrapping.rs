@@ -22,7 +22,7 @@ const NAMES: [(&str, Envelope); 3] = [
 /// ```
 /// use punctual::wire::{Envelope, Wrapping};
 ///
-/// let wrapping = Envelope::CloudEventsBinary.from("/orders");
+/// let wrapping = Envelope::CloudEventsBinary.sent_by("/orders");
 /// assert_eq!(wrapping.envelope(), Envelope::CloudEventsBinary);
 /// assert_eq!(Wrapping::default().envelope(), Envelope::Own);
 /// ```
@@ -35,7 +35,7 @@ pub struct Wrapping {
 impl Envelope {
     /// The envelope with the source that its events have, a URI reference such as `/orders`;
     /// `urn:punctual` unless said otherwise. Our own envelope has none and ignores it.
-    pub fn from(self, source: impl Into<Arc<str>>) -> Wrapping {
+    pub fn sent_by(self, source: impl Into<Arc<str>>) -> Wrapping {
         Wrapping { envelope: self, source: Some(source.into()) }
     }
 }
@@ -167,7 +167,7 @@ mod tests {
 
     #[test]
     fn an_address_says_the_envelope_and_the_rest_is_left_as_it_was() {
-        let source = |text: &str| Envelope::CloudEventsStructured.from(text);
+        let source = |text: &str| Envelope::CloudEventsStructured.sent_by(text);
         for (address, rest, said) in [
             ("redis://h", "redis://h", Wrapping::default()),
             ("redis://h?protocol=resp3", "redis://h?protocol=resp3", Wrapping::default()),
@@ -200,7 +200,7 @@ mod tests {
             let error = Wrapping::at(address, None).unwrap_err().to_string();
             assert!(error.contains(words) && !error.contains("secret"), "{error}");
         }
-        let error = Wrapping::at("a://h", Some(Envelope::Own.from("\n"))).unwrap_err();
+        let error = Wrapping::at("a://h", Some(Envelope::Own.sent_by("\n"))).unwrap_err();
         assert!(error.to_string().contains("no URI reference"), "{error}");
     }
 }

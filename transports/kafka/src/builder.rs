@@ -124,10 +124,10 @@ impl KafkaBuilder {
         self
     }
 
-    /// What messages are wrapped in when they are published, and with [`Envelope::from`] the source of their
+    /// What messages are wrapped in when they are published, and with [`Envelope::sent_by`] the source of their
     /// events; our own envelope unless said otherwise, here or in the address. All of them are read.
     ///
-    /// [`Envelope::from`]: punctual::wire::Envelope::from
+    /// [`Envelope::sent_by`]: punctual::wire::Envelope::sent_by
     pub fn envelope(mut self, envelope: impl Into<Wrapping>) -> Self {
         self.wrapping = Some(envelope.into());
         self

@@ -177,7 +177,7 @@ fn attributes_can_have_the_prefix_of_their_broker() {
 #[test]
 fn an_event_of_ours_with_a_source_of_its_own_is_the_message_it_was() {
     for envelope in [Envelope::CloudEventsBinary, Envelope::CloudEventsStructured] {
-        let wire = envelope.from("/orders").wire(&outgoing(message()), "ce_").unwrap();
+        let wire = envelope.sent_by("/orders").wire(&outgoing(message()), "ce_").unwrap();
         if envelope == Envelope::CloudEventsBinary {
             assert_eq!(wire.header("ce_source"), Some("/orders"));
         }
@@ -206,9 +206,9 @@ fn a_header_that_would_be_read_as_an_attribute_is_refused() {
         let mut taken = message();
         taken.headers.insert(name, "mine").unwrap();
         let sent = outgoing(taken.clone());
-        let error = Envelope::CloudEventsBinary.from("/a").wire(&sent, prefix).unwrap_err();
+        let error = Envelope::CloudEventsBinary.sent_by("/a").wire(&sent, prefix).unwrap_err();
         assert!(error.to_string().contains(name), "{error}");
-        let wire = Envelope::CloudEventsStructured.from("/a").wire(&sent, prefix).unwrap();
+        let wire = Envelope::CloudEventsStructured.sent_by("/a").wire(&sent, prefix).unwrap();
         assert_eq!(arrive(&wire).message, taken, "{name}");
     }
 }

@@ -30,7 +30,7 @@ async fn a_message_survives_every_envelope_and_the_way_back() {
     for envelope in ENVELOPES {
         let cluster = Cluster::new();
         cluster.make_with("mail", 1, &["office"]).unwrap();
-        let builder = cluster.builder().envelope(envelope.from("/shop"));
+        let builder = cluster.builder().envelope(envelope.sent_by("/shop"));
         let transport = builder.connect().await.unwrap();
         let mut office = subscribe(&transport, "office", 5).await;
         let message = full(message(""));

@@ -35,7 +35,7 @@ fn full(message: Message) -> Message {
 async fn a_message_survives_every_envelope_and_the_way_back() {
     for envelope in ENVELOPES {
         let place = Place::new();
-        let transport = place.builder().envelope(envelope.from("/shop")).connect().await.unwrap();
+        let transport = place.builder().envelope(envelope.sent_by("/shop")).connect().await.unwrap();
         let mut consumer = subscribe(&transport, "billing").await;
         let message = full(place.message(""));
         transport.publish(vec![sent(message.clone())], SystemClock.now()).await.unwrap();
@@ -94,7 +94,7 @@ async fn an_older_client_sends_structured_events() {
     let older = || place.builder().version(Version::V311);
     let binary = older().envelope(Envelope::CloudEventsBinary).connect().await;
     assert_eq!(binary.err().unwrap().kind(), ErrorKind::Unsupported);
-    let structured = Envelope::CloudEventsStructured.from("/shop");
+    let structured = Envelope::CloudEventsStructured.sent_by("/shop");
     let transport = older().envelope(structured).connect().await.unwrap();
     let mut at_older = subscribe(&transport, "old").await;
     let mut at_newer = subscribe(&place.open().await, "new").await;

@@ -28,7 +28,7 @@ fn full(message: Message) -> Message {
 async fn a_message_survives_every_envelope_and_the_way_back() {
     for envelope in ENVELOPES {
         let place = Place::new();
-        let transport = place.builder().envelope(envelope.from("/shop")).connect().await.unwrap();
+        let transport = place.builder().envelope(envelope.sent_by("/shop")).connect().await.unwrap();
         let mut consumer = subscribe(&transport, "mail", 10).await;
         let message = full(place.message(""));
         transport.publish(vec![out(message.clone())], now()).await.unwrap();
@@ -50,7 +50,7 @@ async fn the_stream_has_the_event() {
     let message = full(place.message(""));
     let url = format!("{}?envelope=cloudevents-binary&source=/shop", place.url);
     let by_address = punctual_nats::NatsTransport::builder(url).prefix(&place.prefix);
-    let structured = Envelope::CloudEventsStructured.from("/shop");
+    let structured = Envelope::CloudEventsStructured.sent_by("/shop");
     let builders = [by_address, place.builder().envelope(structured)];
     let mut consumer = subscribe(&place.transport().await, "mail", 1).await;
     for builder in builders {

@@ -29,7 +29,7 @@ fn full(message: Message) -> Message {
 async fn a_message_survives_every_envelope_and_the_way_back() {
     let place = Place::new();
     for envelope in ENVELOPES {
-        let transport = place.builder().envelope(envelope.from("/shop")).connect().await.unwrap();
+        let transport = place.builder().envelope(envelope.sent_by("/shop")).connect().await.unwrap();
         let mut consumer = place.subscribe(&transport, "g").await;
         let message = full(place.message(""));
         soon(transport.publish(vec![to_all(message.clone())], SystemClock.now())).await.unwrap();
@@ -54,7 +54,7 @@ async fn the_queue_has_the_event() {
     let message = full(place.message(""));
     let binary = format!("{}?envelope=cloudevents-binary&source=/shop", url().unwrap());
     let binary = punctual_rabbitmq::RabbitmqTransport::builder(&binary).prefix(&place.prefix);
-    let structured = place.builder().envelope(Envelope::CloudEventsStructured.from("/shop"));
+    let structured = place.builder().envelope(Envelope::CloudEventsStructured.sent_by("/shop"));
     let mut found = Vec::new();
     for builder in [binary, structured] {
         let transport = builder.connect().await.unwrap();

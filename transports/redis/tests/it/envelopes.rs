@@ -35,7 +35,7 @@ fn full(message: Message) -> Message {
 async fn a_message_survives_every_envelope_and_the_way_back() {
     let place = Place::new().await;
     for envelope in ENVELOPES {
-        let transport = place.builder().envelope(envelope.from("/shop")).connect().await.unwrap();
+        let transport = place.builder().envelope(envelope.sent_by("/shop")).connect().await.unwrap();
         let mut consumer = subscribe(&transport, "billing", 10).await;
         let message = full(place.message(""));
         // With a count of its own, which the copy that is put back must not fall behind.
@@ -56,7 +56,7 @@ async fn a_message_survives_every_envelope_and_the_way_back() {
 
 /// The fields of the only entry, as the server has them.
 async fn entry(place: &Place, envelope: Envelope, message: &Message) -> redis::streams::StreamId {
-    let transport = place.builder().envelope(envelope.from("/shop")).connect().await.unwrap();
+    let transport = place.builder().envelope(envelope.sent_by("/shop")).connect().await.unwrap();
     transport.publish(vec![sent(message.clone())], SystemClock.now()).await.unwrap();
     let stream = place.key("orders");
     let found: StreamRangeReply = place.ask(cmd("XRANGE").arg(&stream).arg("-").arg("+")).await;

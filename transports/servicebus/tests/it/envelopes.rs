@@ -40,7 +40,7 @@ async fn a_message_survives_every_envelope_and_the_way_back() {
                     format!("{};Envelope=cloudevents-binary;Source=/shop", double.address());
                 ServiceBusTransport::builder(address)
             }
-            other => builder(&double).envelope(other.from("/shop")),
+            other => builder(&double).envelope(other.sent_by("/shop")),
         };
         let transport = transport.connect().await.unwrap();
         let mut office = subscribe(&transport, "office").await;
