@@ -28,7 +28,8 @@ fn full(message: Message) -> Message {
 async fn a_message_survives_every_envelope_and_the_way_back() {
     for envelope in ENVELOPES {
         let place = Place::new();
-        let transport = place.builder().envelope(envelope.sent_by("/shop")).connect().await.unwrap();
+        let transport =
+            place.builder().envelope(envelope.sent_by("/shop")).connect().await.unwrap();
         let mut consumer = subscribe(&transport, "mail", 10).await;
         let message = full(place.message(""));
         transport.publish(vec![out(message.clone())], now()).await.unwrap();

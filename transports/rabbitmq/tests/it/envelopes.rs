@@ -29,7 +29,8 @@ fn full(message: Message) -> Message {
 async fn a_message_survives_every_envelope_and_the_way_back() {
     let place = Place::new();
     for envelope in ENVELOPES {
-        let transport = place.builder().envelope(envelope.sent_by("/shop")).connect().await.unwrap();
+        let transport =
+            place.builder().envelope(envelope.sent_by("/shop")).connect().await.unwrap();
         let mut consumer = place.subscribe(&transport, "g").await;
         let message = full(place.message(""));
         soon(transport.publish(vec![to_all(message.clone())], SystemClock.now())).await.unwrap();

@@ -35,7 +35,8 @@ fn full(message: Message) -> Message {
 async fn a_message_survives_every_envelope_and_the_way_back() {
     let place = Place::new().await;
     for envelope in ENVELOPES {
-        let transport = place.builder().envelope(envelope.sent_by("/shop")).connect().await.unwrap();
+        let transport =
+            place.builder().envelope(envelope.sent_by("/shop")).connect().await.unwrap();
         let mut consumer = subscribe(&transport, "billing", 10).await;
         let message = full(place.message(""));
         // With a count of its own, which the copy that is put back must not fall behind.

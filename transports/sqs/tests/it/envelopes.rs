@@ -28,7 +28,8 @@ fn full(message: Message) -> Message {
 async fn a_message_survives_every_envelope_and_the_way_back() {
     let place = Place::new();
     for envelope in ENVELOPES {
-        let transport = place.builder().envelope(envelope.sent_by("/shop")).connect().await.unwrap();
+        let transport =
+            place.builder().envelope(envelope.sent_by("/shop")).connect().await.unwrap();
         let mut consumer = subscribe(&transport, "office", 1).await;
         let message = full(place.message(""));
         transport.publish(vec![sent(message.clone())], SystemClock.now()).await.unwrap();
