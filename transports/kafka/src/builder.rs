@@ -98,7 +98,8 @@ impl KafkaBuilder {
     }
 
     /// How long what is in hand may still be settled when its partition moves to another consumer. What
-    /// takes longer comes again there. The whole group waits for it. Zero does not wait.
+    /// takes longer comes again there. The whole group waits for it. Zero does not wait; it must be less than the property
+    /// `max.poll.interval.ms`, which is five minutes.
     pub fn revoke_patience(mut self, length: Duration) -> Self {
         self.revoke_patience = length;
         self
@@ -195,6 +196,24 @@ mod tests {
         let own = refused(builder().property("enable.auto.commit", "true"));
         assert!(own.contains("enable.auto.commit") && own.contains("settled"), "{own}");
         assert!(builder().property("compression.type", "gzip").settings().is_ok());
+    }
+
+    #[test]
+    fn patience_ends_before_the_broker_puts_the_consumer_out() {
+        let seconds =
+            |count| KafkaBuilder::new("localhost:9092").revoke_patience(Duration::from_secs(count));
+        let shorter = |count| seconds(count).property("max.poll.interval.ms", "20000");
+        for (builder, words) in
+            [(seconds(300), ["300s", "max.poll.interval.ms"]), (shorter(20), ["20s", "shorten it"])]
+        {
+            let error = refused(builder);
+            assert!(words.iter().all(|word| error.contains(word)), "{error}");
+        }
+        for builder in
+            [seconds(299), shorter(19), seconds(400).property("max.poll.interval.ms", "401000")]
+        {
+            assert!(builder.settings().is_ok());
+        }
     }
 
     #[test]
