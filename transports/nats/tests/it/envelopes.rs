@@ -2,6 +2,7 @@
 //! whoever reads the stream with a client of his own finds the event.
 
 use punctual::model::{Body, Key, Message};
+use punctual::serde_json::{self, Value};
 use punctual::transport::Transport as _;
 use punctual::wire::Envelope;
 
@@ -75,7 +76,7 @@ async fn the_stream_has_the_event() {
     assert_eq!(stored[0].payload, r#"{"total":7.50}"#);
     let kind = stored[1].headers.get("Content-Type").map(ToString::to_string);
     assert_eq!(kind.as_deref(), Some("application/cloudevents+json"));
-    let object: punctual::serde_json::Value = serde_json::from_slice(&stored[1].payload).unwrap();
+    let object: Value = serde_json::from_slice(&stored[1].payload).unwrap();
     for (name, value) in
         [("specversion", "1.0"), ("source", "/shop"), ("type", "orders"), ("subject", "order-7")]
     {

@@ -3,6 +3,7 @@
 
 use lapin::types::AMQPValue;
 use punctual::model::{Body, Key, Message};
+use punctual::serde_json::{self, Value};
 use punctual::wire::Envelope;
 use punctual::{Clock as _, SystemClock, Transport as _};
 
@@ -80,7 +81,7 @@ async fn the_queue_has_the_event() {
     assert_eq!(found[0].data, br#"{"total":7.50}"#);
     let kind = found[1].properties.content_type().as_ref().map(ToString::to_string);
     assert_eq!(kind.as_deref(), Some("application/cloudevents+json"));
-    let object: punctual::serde_json::Value = serde_json::from_slice(&found[1].data).unwrap();
+    let object: Value = serde_json::from_slice(&found[1].data).unwrap();
     for (name, value) in
         [("specversion", "1.0"), ("source", "/shop"), ("type", "orders"), ("subject", "order-7")]
     {
