@@ -103,7 +103,6 @@ async fn the_stream_has_the_event() {
         assert_eq!(object[name], value, "{name}");
     }
     assert_eq!(object["data"]["total"], 7.5);
-    place.remove().await;
 }
 
 async fn an_address_says_it() {
