@@ -7,6 +7,7 @@ use std::time::Duration;
 use async_nats::jetstream::context::ContextBuilder;
 use async_nats::{Client, ConnectOptions, Event};
 use punctual::clock::{add, within};
+use punctual::wire::Wrapping;
 use punctual::{Clock, Error, Result, SystemClock};
 use serde_json::json;
 use tokio::sync::watch;
@@ -38,6 +39,7 @@ pub struct NatsBuilder {
     wanted: Wanted,
     patience: Duration,
     options: ConnectOptions,
+    wrapping: Option<Wrapping>,
     clock: Arc<dyn Clock>,
 }
 
@@ -59,6 +61,7 @@ impl NatsBuilder {
             wanted,
             patience: PATIENCE,
             options: ConnectOptions::new().name("punctual"),
+            wrapping: None,
             clock: Arc::new(SystemClock),
         }
     }
@@ -134,6 +137,15 @@ impl NatsBuilder {
         self
     }
 
+    /// What messages are wrapped in when they are published, and with [`Envelope::sent_by`] the source of their
+    /// events; our own envelope unless said otherwise, here or in the address. All of them are read.
+    ///
+    /// [`Envelope::sent_by`]: punctual::wire::Envelope::sent_by
+    pub fn envelope(mut self, envelope: impl Into<Wrapping>) -> Self {
+        self.wrapping = Some(envelope.into());
+        self
+    }
+
     /// The clock; the system's unless said otherwise.
     pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
         self.clock = clock;
@@ -143,7 +155,8 @@ impl NatsBuilder {
     /// Connects, and makes sure that JetStream is there.
     pub async fn connect(self) -> Result<NatsTransport> {
         self.check()?;
-        let address = Address::parse(&self.address)?;
+        let (address, wrapping) = Wrapping::at(&self.address, self.wrapping.clone())?;
+        let address = Address::parse(&address)?;
         let names = Names::new(&self.prefix)?;
         let place = address.place();
         // With several kinds of cryptography in one program the client could not choose by itself; whoever
@@ -190,7 +203,7 @@ impl NatsBuilder {
         });
         find_jetstream(&link).await?;
         let topology = Arc::new(Topology::new(Arc::clone(&link), names, self.wanted));
-        let producer = Arc::new(Producer::new(Arc::clone(&topology)));
+        let producer = Arc::new(Producer::new(Arc::clone(&topology), wrapping));
         Ok(NatsTransport::new(link, topology, producer))
     }
 
