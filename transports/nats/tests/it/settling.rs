@@ -215,19 +215,19 @@ async fn what_arrives_as_somebody_stops_waiting_comes_soon() {
     let place = Place::new();
     let transport = place.transport().await;
     let mut consumer = subscribe(&transport, "mail", 100).await;
-    for round in 0..10 {
+    // Large ones are on their way for longer.
+    let much = "x".repeat(500_000);
+    for round in 0..30 {
         let moment = add(now(), Duration::from_millis(5));
         assert!(within(&SystemClock, moment, consumer.receive(1)).await.is_none());
         let until = add(now(), Duration::from_millis(50));
         let mut published = BTreeSet::new();
         while now() < until {
-            let batch: Vec<String> =
-                (0..3).map(|n| format!("{round}-{}", published.len() + n)).collect();
-            let outgoing = batch.iter().map(|text| out(place.message(text))).collect();
-            transport.publish(outgoing, now()).await.unwrap();
-            published.extend(batch);
+            let text = format!("{round} {} {much}", published.len());
+            transport.publish(vec![out(place.message(&text))], now()).await.unwrap();
+            published.insert(text);
         }
-        // Sooner than the broker gives it to somebody else.
+        // Sooner than the broker would give it to somebody else.
         while !published.is_empty() {
             let delivery = receive_one(&mut consumer).await;
             assert!(published.remove(&text(&delivery)));
