@@ -19,6 +19,7 @@ use crate::link::{Answer, Link};
 use crate::names::Names;
 use crate::producer::Producer;
 use crate::topology::{Topology, Wanted};
+use crate::version;
 
 const PREFIX: &str = "punctual";
 const ACK_WAIT: Duration = Duration::from_secs(30);
@@ -152,7 +153,7 @@ impl NatsBuilder {
         self
     }
 
-    /// Connects, and makes sure that JetStream is there.
+    /// Connects, and makes sure that the broker is new enough and that JetStream is there.
     pub async fn connect(self) -> Result<NatsTransport> {
         self.check()?;
         let (address, wrapping) = Wrapping::at(&self.address, self.wrapping.clone())?;
@@ -186,6 +187,7 @@ impl NatsBuilder {
             .await
             .ok_or_else(|| fault::silent(&place))?
             .map_err(|error| fault::from_connect(error, &place))?;
+        version::check(&client.server_info().version, &place)?;
         let api =
             self.domain.as_ref().map_or("$JS.API".to_owned(), |name| format!("$JS.{name}.API"));
         let link = Arc::new(Link {
