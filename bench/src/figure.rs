@@ -53,6 +53,35 @@ pub(crate) fn print(figures: &[Figure], json: bool) -> Result<()> {
     Ok(())
 }
 
+/// What was not measured.
+#[derive(Serialize)]
+pub(crate) struct LeftOut {
+    /// What it would have been.
+    pub(crate) name: &'static str,
+    /// Why it was not, and what to do about it.
+    #[serde(rename = "left_out")]
+    pub(crate) why: String,
+}
+
+/// Prints everything in one table, a line each, with what was left out and why; as JSON only the latter.
+pub(crate) fn summary(figures: &[Figure], left_out: &[LeftOut], json: bool) -> Result<()> {
+    if json {
+        for one in left_out {
+            println!("{}", serde_json::to_string(one)?);
+        }
+        return Ok(());
+    }
+    let width = figures.iter().map(|figure| figure.name.chars().count()).max().unwrap_or_default();
+    println!("\n{:<width$} {:>12} {:<10} asked", "measured", "", "");
+    for Figure { name, value, unit, asked, .. } in figures {
+        println!("{name:<width$} {:>12} {unit:<10} {asked}", shown(*value));
+    }
+    for LeftOut { name, why } in left_out {
+        println!("{name:<width$} {:>12} {why}", "NOT measured");
+    }
+    Ok(())
+}
+
 /// Thousands separated, or three decimals for small values.
 fn shown(value: f64) -> String {
     if value.abs() < 100.0 {

@@ -55,7 +55,11 @@ fn main() -> anyhow::Result<()> {
         Suite::Core => core_suite::run(only, arguments.messages.unwrap_or(1_000_000) as u64)?,
         Suite::Jobs => jobs_suite::run(only)?,
         Suite::Storage => storage_suite::run(only, arguments.messages.unwrap_or(100_000))?,
-        Suite::Transport => transport_suite::run(only, arguments.messages)?,
+        Suite::Transport => {
+            let (figures, left_out) = transport_suite::run(only, arguments.messages)?;
+            figure::print(&figures, arguments.json)?;
+            return figure::summary(&figures, &left_out, arguments.json);
+        }
     };
     figure::print(&figures, arguments.json)
 }

@@ -4,13 +4,21 @@
 
 mod carrier;
 mod immediate;
+#[cfg(feature = "kafka")]
+mod kafka_raw;
 mod memory;
+mod mqtt_raw;
 mod nats_raw;
 mod ours;
 mod rabbitmq_raw;
 mod redis_raw;
+#[cfg(feature = "servicebus")]
+mod servicebus_raw;
+#[cfg(feature = "sqs")]
+mod sqs_raw;
 
 use anyhow::{Context as _, Result};
+use punctual_mqtt::MqttTransport;
 use punctual_nats::NatsTransport;
 use punctual_rabbitmq::RabbitmqTransport;
 use punctual_redis::RedisTransport;
@@ -18,48 +26,90 @@ use tokio::runtime::Runtime;
 
 use self::carrier::{Names, compare};
 use self::ours::Ours;
-use crate::figure::Figure;
+use crate::figure::{Figure, LeftOut};
 
 /// Messages in one call to publish, and the most in one call to receive; the bare clients as well.
 const BATCH: usize = 500;
 
-/// The parts that need a server, and the variable that says where it is.
-const BROKERS: [(&str, &str); 3] = [
-    ("redis", "PUNCTUAL_REDIS_URL"),
-    ("nats", "PUNCTUAL_NATS_URL"),
-    ("rabbitmq", "PUNCTUAL_RABBITMQ_URL"),
+/// A part that needs a broker.
+struct Part {
+    name: &'static str,
+    /// The variable that says where its server is; none where it runs in this process.
+    variable: Option<&'static str>,
+    /// Whether it was built.
+    is_built: bool,
+    /// How many messages it is measured with unless said otherwise.
+    messages: usize,
+}
+
+const fn part(name: &'static str, variable: Option<&'static str>) -> Part {
+    Part { name, variable, is_built: true, messages: 100_000 }
+}
+
+const BROKERS: [Part; 7] = [
+    part("redis", Some("PUNCTUAL_REDIS_URL")),
+    part("nats", Some("PUNCTUAL_NATS_URL")),
+    part("rabbitmq", Some("PUNCTUAL_RABBITMQ_URL")),
+    part("mqtt", Some("PUNCTUAL_MQTT_URL")),
+    Part { is_built: cfg!(feature = "kafka"), ..part("kafka", None) },
+    Part { is_built: cfg!(feature = "servicebus"), messages: 20_000, ..part("servicebus", None) },
+    // The emulator takes some hundred messages a second.
+    Part {
+        is_built: cfg!(feature = "sqs"),
+        messages: 1_000,
+        ..part("sqs", Some("PUNCTUAL_SQS_URL"))
+    },
 ];
 
-/// Measures every transport that is there.
-pub(crate) fn run(only: Option<&str>, messages: Option<usize>) -> Result<Vec<Figure>> {
+impl Part {
+    /// Where its server is, empty for one of our own; or why it cannot be measured.
+    fn place(&self) -> Result<String, String> {
+        let Self { name, variable, .. } = self;
+        if !self.is_built {
+            return Err(format!(
+                "built without the feature `{name}`; `cargo xtask bench transport` builds it unless it is left out"
+            ));
+        }
+        let Some(variable) = variable else { return Ok(String::new()) };
+        let place = std::env::var(variable).ok().filter(|url| !url.is_empty());
+        place.ok_or_else(|| {
+            format!("{variable} names no server; `cargo xtask bench transport` starts one unless it is left out")
+        })
+    }
+}
+
+/// Measures every transport that is there, and says which are not.
+pub(crate) fn run(
+    only: Option<&str>,
+    messages: Option<usize>,
+) -> Result<(Vec<Figure>, Vec<LeftOut>)> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let wanted = |part: &str| only.is_none_or(|only| only == part);
-    let mut figures = Vec::new();
+    let (mut figures, mut left_out) = (Vec::new(), Vec::new());
     if wanted("memory") {
         figures.push(memory::measure(&runtime, messages.unwrap_or(1_000_000))?);
     }
     if wanted("immediate") {
         figures.extend(immediate::measure(&runtime)?);
     }
-    for (name, variable) in BROKERS.into_iter().filter(|(name, _)| wanted(name)) {
-        match std::env::var(variable) {
-            Ok(url) if !url.is_empty() => {
-                let broker = Broker { name, url, messages: messages.unwrap_or(100_000) };
+    for part in BROKERS.iter().filter(|part| wanted(part.name)) {
+        let name = part.name;
+        match part.place() {
+            Ok(url) => {
+                let broker = Broker { name, url, messages: messages.unwrap_or(part.messages) };
                 let measured = broker.measure(&runtime);
                 figures.extend(measured.with_context(|| format!("measure {name}"))?);
             }
-            _ => println!(
-                "{name} is NOT measured: {variable} names no server; `cargo xtask bench transport` starts one"
-            ),
+            Err(why) => left_out.push(LeftOut { name, why }),
         }
     }
-    let parts: Vec<&str> = BROKERS.iter().map(|(name, _)| *name).collect();
+    let parts: Vec<&str> = BROKERS.iter().map(|part| part.name).collect();
     anyhow::ensure!(
-        !figures.is_empty(),
-        "nothing was measured; the parts are memory, immediate, {}",
+        !figures.is_empty() || !left_out.is_empty(),
+        "there is no part {only:?}; the parts are memory, immediate, {}",
         parts.join(", ")
     );
-    Ok(figures)
+    Ok((figures, left_out))
 }
 
 /// A broker to measure.
@@ -82,17 +132,49 @@ impl Broker {
             "redis" => {
                 let transport = RedisTransport::builder(&url).prefix(&names.prefix);
                 let ours = Ours::open(transport.connect().await?).await?;
-                compare(name, redis_raw::Bare::open(&url, &names).await?, ours, messages).await
+                let bares = redis_raw::Bare::both(&url, &names).await?;
+                compare(name, bares, ours, messages).await
             }
             "nats" => {
                 let transport = NatsTransport::builder(&url).prefix(&names.prefix);
                 let ours = Ours::open(transport.connect().await?).await?;
-                compare(name, nats_raw::Bare::open(&url, &names).await?, ours, messages).await
+                let bare = nats_raw::Bare::open(&url, &names).await?;
+                compare(name, vec![bare], ours, messages).await
             }
             "rabbitmq" => {
                 let transport = RabbitmqTransport::builder(&url).prefix(&names.prefix);
                 let ours = Ours::open(transport.connect().await?).await?;
-                compare(name, rabbitmq_raw::Bare::open(&url, &names).await?, ours, messages).await
+                let bare = rabbitmq_raw::Bare::open(&url, &names).await?;
+                compare(name, vec![bare], ours, messages).await
+            }
+            "mqtt" => {
+                let transport = MqttTransport::builder(&url).prefix(&names.prefix);
+                let ours = Ours::open(transport.connect().await?).await?;
+                let bare = mqtt_raw::Bare::open(&url, &names).await?;
+                compare(name, vec![bare], ours, messages).await
+            }
+            #[cfg(feature = "kafka")]
+            "kafka" => {
+                let cluster = kafka_raw::Cluster::start(&names)?;
+                let ours = Ours::open(cluster.ours(&names).connect().await?).await?;
+                let bare = kafka_raw::Bare::open(&cluster, &names)?;
+                compare(name, vec![bare], ours, messages).await
+            }
+            #[cfg(feature = "servicebus")]
+            "servicebus" => {
+                let double = servicebus_raw::start().await?;
+                let transport = punctual_servicebus::ServiceBusTransport::builder(double.address());
+                let transport = transport.prefix(&names.prefix);
+                let ours = Ours::open(transport.connect().await?).await?;
+                let bare = servicebus_raw::Bare::open(&double, &names).await?;
+                compare(name, vec![bare], ours, messages).await
+            }
+            #[cfg(feature = "sqs")]
+            "sqs" => {
+                let transport = punctual_sqs::SqsTransport::builder(&url).prefix(&names.prefix);
+                let ours = Ours::open(transport.connect().await?).await?;
+                let bare = sqs_raw::Bare::open(&url, &names).await?;
+                compare(name, vec![bare], ours, messages).await
             }
             other => anyhow::bail!("there is no bare client for {other}"),
         }

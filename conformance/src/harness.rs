@@ -34,7 +34,12 @@ impl Presence {
     }
 
     fn judge(name: &str, missing: Option<String>, required: &str) -> Self {
-        let is_required = required.split(',').any(|one| one.trim() == name);
+        // A form of a product has its name behind that of the product: "mqtt-3.1.1" is a form of "mqtt".
+        let is_named = |one: &str| {
+            let rest = name.strip_prefix(one).filter(|_| !one.is_empty());
+            rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('-'))
+        };
+        let is_required = required.split(',').any(|one| is_named(one.trim()));
         match missing {
             None => Self::Here,
             Some(reason) if is_required => {
@@ -120,6 +125,20 @@ mod tests {
         assert_eq!(judge(Some("no address"), ""), Presence::Missing("no address".to_owned()));
         assert!(matches!(judge(Some("no address"), "postgresql"), Presence::Missing(_)));
         assert!(matches!(judge(Some("no address"), "redis, postgres"), Presence::Required(_)));
+    }
+
+    #[test]
+    fn whoever_requires_a_product_requires_all_its_forms() {
+        let judge = |name: &str, required: &str| {
+            Presence::judge(name, Some("no address".to_owned()), required)
+        };
+        for required in ["mqtt", "redis, mqtt", "mqtt-3.1.1"] {
+            assert!(matches!(judge("mqtt-3.1.1", required), Presence::Required(_)), "{required}");
+        }
+        for required in ["", "mqt", "mqtt-3", "mqtt-3.1.1-bridge"] {
+            assert!(matches!(judge("mqtt-3.1.1", required), Presence::Missing(_)), "{required}");
+        }
+        assert!(matches!(judge("mqtt", "mqtt-3.1.1"), Presence::Missing(_)));
     }
 
     #[test]

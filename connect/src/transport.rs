@@ -61,9 +61,12 @@ const KINDS: &[Kind] = &[
     kind!("redis", ["redis", "rediss"], "redis://host:6379", |address| carried(
         punctual_redis::RedisTransport::builder(address).connect()
     )),
-    kind!("servicebus", ["endpoint=sb"], "Endpoint=sb://namespace...;SharedAccessKey=...", |address| {
-        carried(punctual_servicebus::ServiceBusTransport::builder(address).connect())
-    }),
+    kind!(
+        "servicebus",
+        ["endpoint=sb"],
+        "Endpoint=sb://namespace...;SharedAccessKey=...",
+        |address| { carried(punctual_servicebus::ServiceBusTransport::builder(address).connect()) }
+    ),
     kind!("sqs", ["sqs", "sqs+http", "sqs+https"], "sqs://region", |address| carried(
         punctual_sqs::SqsTransport::builder(address).connect()
     )),

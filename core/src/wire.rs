@@ -9,6 +9,7 @@
 
 mod cloud_events;
 mod own;
+mod wrapping;
 
 use std::borrow::Cow;
 use std::fmt;
@@ -27,6 +28,7 @@ use crate::model::{
 use crate::transport::{Outgoing, Rejection};
 
 pub use self::cloud_events::PREFIX_DEFAULT;
+pub use self::wrapping::Wrapping;
 pub use crate::model::CONTENT_TYPE_UNKNOWN;
 
 /// How a message is wrapped on a broker. All of them are read; this is what is written.
@@ -102,7 +104,7 @@ impl Wire {
 
     /// A message on its way out, in an envelope.
     pub fn in_envelope(outgoing: &Outgoing, envelope: Envelope) -> Result<Self> {
-        own::wire(outgoing)?.wrapped(&outgoing.message, envelope)
+        Wrapping::from(envelope).wire(outgoing, PREFIX_DEFAULT)
     }
 
     /// The same as a dead letter: with why, from where, after how many attempts and when.
@@ -130,6 +132,12 @@ impl Wire {
         self
     }
 
+    /// A structured event with its headers in the object, as extensions, for brokers that have no headers.
+    /// A header whose name can be none of an extension is refused.
+    pub fn with_headers_inside(self) -> Result<Self> {
+        cloud_events::headers_inside(self)
+    }
+
     /// The value of a header.
     pub fn header(&self, name: &str) -> Option<&str> {
         self.headers.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
@@ -138,8 +146,12 @@ impl Wire {
     fn wrapped(self, message: &Message, envelope: Envelope) -> Result<Self> {
         match envelope {
             Envelope::Own => Ok(self),
-            Envelope::CloudEventsBinary => Ok(cloud_events::binary(self, message)),
-            Envelope::CloudEventsStructured => cloud_events::structured(self, message),
+            Envelope::CloudEventsBinary => {
+                cloud_events::binary(self, message, cloud_events::SOURCE, PREFIX_DEFAULT)
+            }
+            Envelope::CloudEventsStructured => {
+                cloud_events::structured(self, message, cloud_events::SOURCE)
+            }
         }
     }
 }

@@ -16,8 +16,13 @@ const PATIENCE: Duration = Duration::from_secs(120);
 
 /// Carries messages with [`BODY`](crate::rates::BODY) through a broker.
 pub(super) trait Carrier: Send {
+    /// Who carries.
+    fn label(&self) -> &'static str {
+        "bare client"
+    }
+
     /// What it does for each message, in words.
-    const HOW: &'static str;
+    fn how(&self) -> &'static str;
 
     /// Sends so many messages; they are confirmed when it returns.
     fn publish(&mut self, count: usize) -> impl Future<Output = Result<()>> + Send;
@@ -74,34 +79,50 @@ const PUBLISH: usize = 0;
 const CONSUME: usize = 1;
 const BOTH: usize = 2;
 
-/// Measures a bare client and ours in turns.
+/// Measures bare clients and ours in turns. Ours is to reach its share of the first; others are shown.
 pub(super) async fn compare<Bare: Carrier, Our: Carrier>(
     name: &'static str,
-    mut bare: Bare,
+    mut bares: Vec<Bare>,
     mut ours: Our,
     messages: usize,
 ) -> Result<Vec<Figure>> {
-    let (mut of_bare, mut of_ours) = (Measured::default(), Measured::default());
+    let mut of_bares: Vec<Measured> = bares.iter().map(|_| Measured::default()).collect();
+    let mut of_ours = Measured::default();
     // Unmeasured: connections, caches and the broker's files are there afterwards.
-    trip(&mut bare, BATCH * 4, &mut Measured::default()).await.context("the bare client")?;
-    trip(&mut ours, BATCH * 4, &mut Measured::default()).await.context("our transport")?;
+    let first = messages.min(BATCH * 4);
+    for bare in &mut bares {
+        trip(bare, first, &mut Measured::default()).await.context("the bare client")?;
+    }
+    trip(&mut ours, first, &mut Measured::default()).await.context("our transport")?;
     for _ in 0..REPETITIONS {
-        trip(&mut bare, messages, &mut of_bare).await.context("the bare client")?;
+        for (bare, of_bare) in bares.iter_mut().zip(&mut of_bares) {
+            trip(bare, messages, of_bare).await.context("the bare client")?;
+        }
         trip(&mut ours, messages, &mut of_ours).await.context("our transport")?;
     }
-    bare.close().await?;
-    ours.close().await?;
     let how = |what: &str| {
         format!("{messages} messages of {} bytes, {BATCH} at once; {what}", BODY.len())
     };
-    let part = |what: &str| format!("{name}: {what} of bare");
-    Ok(vec![
-        of_bare.figure(&format!("{name}: bare client"), &how(Bare::HOW)),
-        of_ours.figure(&format!("{name}: our transport"), &how(Our::HOW)),
-        of_ours.of(&of_bare, PUBLISH, part("publish"), ""),
-        of_ours.of(&of_bare, CONSUME, part("receive and acknowledge"), ""),
-        of_ours.of(&of_bare, BOTH, part("both together"), "at least 70"),
-    ])
+    let mut figures = Vec::new();
+    for (bare, of_bare) in bares.iter().zip(&of_bares) {
+        let label = bare.label();
+        figures.push(of_bare.figure(&format!("{name}: {label}"), &how(bare.how())));
+    }
+    figures.push(of_ours.figure(&format!("{name}: {}", ours.label()), &how(ours.how())));
+    for (index, (bare, of_bare)) in bares.iter().zip(&of_bares).enumerate() {
+        let part = |what: &str| format!("{name}: {what} of {}", bare.label());
+        if index == 0 {
+            figures.push(of_ours.of(of_bare, PUBLISH, part("publish"), ""));
+            figures.push(of_ours.of(of_bare, CONSUME, part("receive and acknowledge"), ""));
+        }
+        let asked = if index == 0 { "at least 70" } else { "" };
+        figures.push(of_ours.of(of_bare, BOTH, part("both together"), asked));
+    }
+    for bare in bares {
+        bare.close().await?;
+    }
+    ours.close().await?;
+    Ok(figures)
 }
 
 /// Publishes messages, then receives all of them.

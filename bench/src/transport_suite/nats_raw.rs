@@ -41,8 +41,10 @@ impl Bare {
 }
 
 impl Carrier for Bare {
-    const HOW: &'static str = "a publish with the body alone, all confirmations of a batch awaited \
-                               together, one fetch for a batch, an acknowledgement each";
+    fn how(&self) -> &'static str {
+        "a publish with the body alone, all confirmations of a batch awaited \
+                               together, one fetch for a batch, an acknowledgement each"
+    }
 
     async fn publish(&mut self, count: usize) -> Result<()> {
         let mut unconfirmed = Vec::with_capacity(count);

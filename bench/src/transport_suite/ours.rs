@@ -35,8 +35,14 @@ impl<T: Transport> Ours<T> {
 }
 
 impl<T: Transport> Carrier for Ours<T> {
-    const HOW: &'static str = "the message is made, encoded with identity, times and type, confirmed, \
-                               decoded, held while unsettled, and acknowledged";
+    fn label(&self) -> &'static str {
+        "our transport"
+    }
+
+    fn how(&self) -> &'static str {
+        "the message is made, encoded with identity, times and type, confirmed, \
+                               decoded, held while unsettled, and acknowledged"
+    }
 
     async fn publish(&mut self, count: usize) -> Result<()> {
         let now = Timestamp::now();

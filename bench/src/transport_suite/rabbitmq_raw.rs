@@ -47,8 +47,10 @@ impl Bare {
 }
 
 impl Carrier for Bare {
-    const HOW: &'static str = "a persistent publish with the body alone, all confirmations of a batch awaited \
-                               together, pushed deliveries, an acknowledgement each";
+    fn how(&self) -> &'static str {
+        "a persistent publish with the body alone, all confirmations of a batch awaited \
+                               together, pushed deliveries, an acknowledgement each"
+    }
 
     async fn publish(&mut self, count: usize) -> Result<()> {
         let (channel, queue) = (&self.publishing, &self.queue);

@@ -100,7 +100,7 @@ pub async fn a_requeue_that_nobody_can_keep_loses_nothing(f: Fixture) {
 }
 
 pub async fn broken_connections_lose_nothing(f: Fixture) {
-    let worker = f.worker("office").concurrency(8).start(|_| Act::Done).await;
+    let worker = f.worker("office").concurrency(8).retry(any_number()).start(|_| Act::Done).await;
     let mut accepted = BTreeSet::new();
     for round in 0..3 {
         accepted.extend(send_many(&worker, round).await);
@@ -112,7 +112,7 @@ pub async fn broken_connections_lose_nothing(f: Fixture) {
 }
 
 pub async fn a_restart_of_the_broker_loses_nothing(f: Fixture) {
-    let worker = f.worker("office").concurrency(8).start(|_| Act::Done).await;
+    let worker = f.worker("office").concurrency(8).retry(any_number()).start(|_| Act::Done).await;
     let before = send_many(&worker, 0).await;
     f.restart().await;
     let mut accepted = send_many(&worker, 1).await;
@@ -139,6 +139,12 @@ pub async fn what_the_broker_accepted_survives_its_restart(f: Fixture) {
     })
     .await;
     worker.stop().await;
+}
+
+/// Attempts without a limit: what is on its way when a connection breaks counts as one where the broker
+/// counts.
+fn any_number() -> Retry {
+    Retry::intervals([Duration::ZERO]).unlimited()
 }
 
 /// Sends many, each until it is accepted; answers their texts.

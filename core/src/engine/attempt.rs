@@ -3,6 +3,7 @@
 
 use std::any::Any;
 use std::panic::AssertUnwindSafe;
+use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicU32};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -189,6 +190,8 @@ async fn handle_by(
         Ok(result) => concluded(process, result, context, registration.must_report),
         Err(panic) => Report::Panicked { error: panic_text(&*panic) },
     });
+    // Pinned here and lent, so that the task carries its space once.
+    let guarded = std::pin::pin!(guarded);
     let supervised = std::pin::pin!(supervise(process, terms, context, guarded));
     if process.locks.is_none() {
         return supervised.await;
@@ -229,9 +232,8 @@ async fn supervise(
     process: &Process,
     terms: &Terms,
     context: &Context,
-    work: impl Future<Output = Report>,
+    mut work: Pin<&mut impl Future<Output = Report>>,
 ) -> Option<Report> {
-    let mut work = std::pin::pin!(work);
     let clock: &dyn Clock = &*process.clock;
     let (limit, deadline) = deadline(process, terms, context.started_at()).unzip();
     let cause = tokio::select! {

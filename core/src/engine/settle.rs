@@ -8,6 +8,7 @@ mod packed;
 
 use std::sync::Arc;
 
+use futures_util::future::BoxFuture;
 use jiff::Timestamp;
 use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::{mpsc, oneshot};
@@ -53,12 +54,16 @@ pub(crate) struct Extras {
     pub(crate) acknowledged: bool,
 }
 
-/// Takes ended attempts and settles them.
+/// Takes ended attempts and settles them. Every attempt has one, so a copy costs one count and no more.
 #[derive(Clone)]
 pub(crate) struct Settler {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
     process: Arc<Process>,
     backlog: mpsc::Sender<Waiting>,
-    subscribed: Option<Arc<SubscribedTo>>,
+    subscribed: Option<SubscribedTo>,
 }
 
 /// A settlement on its way to its storage.
@@ -78,24 +83,35 @@ impl Settler {
     pub(crate) fn new(process: Arc<Process>) -> (Self, impl Future<Output = ()> + Send + 'static) {
         let (backlog, waiting) = mpsc::channel(BACKLOG_MAX);
         let writer = write(process.clone(), waiting);
-        (Self { process, backlog, subscribed: None }, writer)
+        let shared = Shared { process, backlog, subscribed: None };
+        (Self { shared: Arc::new(shared) }, writer)
     }
 
     /// The same for the deliveries of a subscription.
     pub(crate) fn of(&self, subscribed: SubscribedTo) -> Self {
-        Self { subscribed: Some(Arc::new(subscribed)), ..self.clone() }
+        let (process, backlog) = (self.process().clone(), self.shared.backlog.clone());
+        Self { shared: Arc::new(Shared { process, backlog, subscribed: Some(subscribed) }) }
     }
 
-    /// Settles one attempt. Waits only when the backlog is full.
+    /// The process it settles for.
+    pub(crate) fn process(&self) -> &Arc<Process> {
+        &self.shared.process
+    }
+
+    /// Settles one attempt. Waits for brokers, and when the backlog is full.
     pub(crate) async fn settle(&self, started: Box<Started>, report: Report) {
-        self.end(started, report, None).await;
+        if let Some(rest) = self.settle_now(started, report, None) {
+            rest.await;
+        }
     }
 
     /// The same for an attempt of a claimed message, and waits until it is written down.
     pub(crate) async fn settled(&self, started: Box<Started>, report: Report) -> Result<Settled> {
         let message = started.context.message_id();
         let (answer, told) = oneshot::channel();
-        self.end(started, report, Some(answer)).await;
+        if let Some(rest) = self.settle_now(started, report, Some(answer)) {
+            rest.await;
+        }
         told.await.map_err(|_| {
             Error::unavailable(format!(
                 "what became of the message {message} could not be stored; try again"
@@ -103,18 +119,26 @@ impl Settler {
         })
     }
 
-    async fn end(&self, started: Box<Started>, report: Report, answer: Option<Answer>) {
-        let now = self.process.now();
+    /// Settles one attempt as far as that goes without waiting; answers what is left. Not asynchronous
+    /// itself, so that the task of an attempt carries no space for what is put together here.
+    fn settle_now(
+        &self,
+        started: Box<Started>,
+        report: Report,
+        answer: Option<Answer>,
+    ) -> Option<BoxFuture<'_, ()>> {
+        let process = &**self.process();
+        let now = process.now();
         let report = if started.extras.acknowledged { self.without_return(report) } else { report };
         let judged = judge(&case(&started.delivery, &started.terms, now), report);
-        tell(&self.process, &started.context, &judged, now);
+        tell(process, &started.context, &judged, now);
         let Started { delivery, terms, context, entered, extras } = *started;
         let execution = Arc::new(context.execution(judged.ending, judged.note.clone(), now));
         if judged.ending.is_failure() {
             let again_at = judged.verdict.again_at();
-            self.process.hooks.failed(&delivery.message, &execution, again_at);
+            process.hooks.failed(&delivery.message, &execution, again_at);
         }
-        self.process.recent.push(&execution);
+        process.recent.push(&execution);
         let recorded = is_recorded(&terms, &judged);
         match delivery.receipt {
             Receipt::Lease(receipt) => {
@@ -125,25 +149,25 @@ impl Settler {
                     then,
                     ..Settlement::new(lease, verdict, recorded.then_some(execution))
                 };
-                let waiting = Waiting { settlement, storage, context, answer, _entered: entered };
-                self.write_later(waiting).await;
+                self.write_later(Waiting { settlement, storage, context, answer, _entered: entered })
             }
             Receipt::Broker(receipt) => {
                 let message = delivery.message;
-                let subscribed = self.subscribed.as_deref();
+                let subscribed = self.shared.subscribed.as_ref();
                 let then = context.follow(&judged.verdict, &execution);
-                let process = &*self.process;
                 let broker = Broker { process, subscribed, message, recorded, then, extras };
-                // Boxed, so that attempts without a broker do not carry the space for it.
-                let settled = Box::pin(broker.settle(receipt, &judged, execution, now)).await;
-                if let Err(error) = settled {
-                    // Unsettled means redelivered: the broker still has it.
-                    self.process.events.emit(Event::ServiceFailed {
-                        service: "settle".to_owned(),
-                        error: error.to_string(),
-                        again_at: now,
-                    });
-                }
+                Some(Box::pin(async move {
+                    if let Err(error) = broker.settle(receipt, &judged, execution, now).await {
+                        // Unsettled means redelivered: the broker still has it.
+                        process.events.emit(Event::ServiceFailed {
+                            service: "settle".to_owned(),
+                            error: error.to_string(),
+                            again_at: now,
+                        });
+                    }
+                    // Counted in until here.
+                    drop((context, entered));
+                }))
             }
         }
     }
@@ -162,15 +186,21 @@ impl Settler {
             why: Why::Release,
         };
         let settlement = Settlement::new(claimed.lease_ref(), verdict, None);
-        let answer = None;
-        self.write_later(Waiting { settlement, storage, context, answer, _entered: entered }).await;
+        let waiting = Waiting { settlement, storage, context, answer: None, _entered: entered };
+        if let Some(rest) = self.write_later(waiting) {
+            rest.await;
+        }
     }
 
-    /// Hands a settlement to the writer, which is gone only when the process has ended; the lease
-    /// then expires and the rescuer takes over.
-    async fn write_later(&self, waiting: Waiting) {
-        if let Err(TrySendError::Full(waiting)) = self.backlog.try_send(waiting) {
-            let _ = Box::pin(self.backlog.send(waiting)).await;
+    /// Hands a settlement to the writer; answers what to wait for when the backlog is full. The writer is
+    /// gone only when the process has ended; the lease then expires and the rescuer takes over.
+    fn write_later(&self, waiting: Waiting) -> Option<BoxFuture<'_, ()>> {
+        let backlog = &self.shared.backlog;
+        match backlog.try_send(waiting) {
+            Err(TrySendError::Full(waiting)) => {
+                Some(Box::pin(async move { drop(backlog.send(waiting).await) }))
+            }
+            Ok(()) | Err(TrySendError::Closed(_)) => None,
         }
     }
 }

@@ -98,7 +98,7 @@ impl QueueWorker {
         };
         let slot = self.slots.take();
         match later {
-            None => start(&self.process, &self.settler, delivery, slot),
+            None => start(&self.settler, delivery, slot),
             Some(due_at) => {
                 let started = Box::new(begin(&self.process, delivery, &slot));
                 let settler = self.settler.clone();
@@ -176,17 +176,17 @@ pub(super) fn favoured(full_claims: u32) -> Option<Priority> {
 
 /// Starts an attempt in its own task. It is counted in before the task exists, so that shutdown and
 /// the pulse see it from the first moment.
-pub(super) fn start(process: &Arc<Process>, settler: &Settler, delivery: Delivery, slot: Slot) {
+pub(super) fn start(settler: &Settler, delivery: Delivery, slot: Slot) {
     // Boxed, so that the task moves a pointer and not the whole delivery.
-    let started = Box::new(begin(process, delivery, &slot));
-    let (process, settler) = (process.clone(), settler.clone());
+    let started = Box::new(begin(settler.process(), delivery, &slot));
+    let settler = settler.clone();
     tokio::spawn(async move {
         // Kept until the settlement is in the writer's hands: a storage that settles slower than it is
         // claimed from must slow the claims down.
         let _slot = slot;
-        match attempt(&process, &started).await {
+        match attempt(settler.process(), &started).await {
             Some(report) => settler.settle(started, report).await,
-            None => process.events.emit(Event::LeaseLost {
+            None => settler.process().events.emit(Event::LeaseLost {
                 message: started.context.message_id(),
                 topic: started.context.topic().clone(),
             }),

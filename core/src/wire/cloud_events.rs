@@ -23,33 +23,67 @@ use crate::model::{Body, Key, Message};
 pub const PREFIX_DEFAULT: &str = "ce-";
 
 const STRUCTURED: &str = "application/cloudevents+json";
+/// How the extensions of ours begin.
+const OURS: &str = "punctual";
 const SPEC_VERSION: &str = "1.0";
-/// Who sends what was published here.
-const SOURCE: &str = "urn:punctual";
+/// Who sends what was published here, unless the sender says otherwise.
+pub(super) const SOURCE: &str = "urn:punctual";
 /// What a stranger's event had and we have no place for.
 const FOREIGN_ID: &str = "ce-id";
 const FOREIGN_SOURCE: &str = "ce-source";
 const FOREIGN_TYPE: &str = "ce-type";
 const FOREIGN_SUBJECT: &str = "ce-subject";
 const FOREIGN_SCHEMA: &str = "ce-dataschema";
+const FOREIGN: [&str; 5] =
+    [FOREIGN_ID, FOREIGN_SOURCE, FOREIGN_TYPE, FOREIGN_SUBJECT, FOREIGN_SCHEMA];
+/// The names that the standard has given away, those of the data among them.
+const STANDARD: [&str; 10] = [
+    "specversion",
+    "id",
+    "source",
+    "type",
+    "time",
+    "subject",
+    "dataschema",
+    "datacontenttype",
+    "data",
+    "data_base64",
+];
 /// The extension for distributed tracing has the names of the headers of W3C.
 const TRACE: [&str; 2] = ["traceparent", "tracestate"];
 type Pairs = Vec<(Cow<'static, str>, String)>;
 
 /// The attributes beside the body.
-pub(super) fn binary(wire: Wire, message: &Message) -> Wire {
+pub(super) fn binary(wire: Wire, message: &Message, from: &str, prefix: &str) -> Result<Wire> {
     let Wire { headers, body, content_type } = wire;
-    let (attributes, mut headers) = attributes(headers, message);
-    let prefixed = |(name, value): (Cow<'static, str>, String)| {
-        (Cow::Owned(format!("{PREFIX_DEFAULT}{name}")), value)
-    };
+    let (attributes, mut headers) = attributes(headers, message, from);
+    if let Some((name, _)) = headers.iter().find(|(name, _)| is_taken(name, prefix)) {
+        return Err(Error::invalid(format!(
+            "the header {name:?} of the message {} would be read as an attribute of the CloudEvent; rename \
+             it, or send structured CloudEvents",
+            message.id
+        )));
+    }
+    let prefixed =
+        |(name, value): (Cow<'static, str>, String)| (Cow::Owned(format!("{prefix}{name}")), value);
     headers.extend(attributes.into_iter().map(prefixed));
-    Wire { headers, body, content_type }
+    Ok(Wire { headers, body, content_type })
+}
+
+/// Whether a reader of a binary event would take a header of the application for one of its attributes.
+fn is_taken(header: &str, prefix: &str) -> bool {
+    if reading::prefix(header).is_some() {
+        return true;
+    }
+    match header.strip_prefix(prefix) {
+        Some(name) if prefix.is_empty() => STANDARD.contains(&name) || name.starts_with(OURS),
+        rest => rest.is_some(),
+    }
 }
 
 /// Everything in one object.
-pub(super) fn structured(wire: Wire, message: &Message) -> Result<Wire> {
-    let (attributes, headers) = attributes(wire.headers, message);
+pub(super) fn structured(wire: Wire, message: &Message, from: &str) -> Result<Wire> {
+    let (attributes, headers) = attributes(wire.headers, message, from);
     let mut object = serde_json::Map::new();
     for (name, value) in attributes {
         object.insert(name.into_owned(), value.into());
@@ -67,12 +101,36 @@ pub(super) fn structured(wire: Wire, message: &Message) -> Result<Wire> {
     Ok(Wire { headers, body: text.into(), content_type: Cow::Borrowed(STRUCTURED) })
 }
 
+/// The headers beside a structured event as extensions of it.
+pub(super) fn headers_inside(wire: Wire) -> Result<Wire> {
+    let Wire { headers, body, content_type } = wire;
+    let Some(rest) = body.strip_prefix(b"{").filter(|_| !headers.is_empty()) else {
+        return Ok(Wire { headers, body, content_type });
+    };
+    let mut text = b"{".to_vec();
+    for (name, value) in headers {
+        let is_plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
+        let is_free = !STANDARD.contains(&&*name) && !name.starts_with(OURS);
+        if name.is_empty() || !name.bytes().all(is_plain) || !is_free {
+            return Err(Error::invalid(format!(
+                "the header {name:?} can be no extension of a CloudEvent, and there is no other place for it \
+                 here; rename it to small letters and digits, or send in our own envelope"
+            )));
+        }
+        text.extend(format!("\"{name}\":{},", serde_json::Value::from(value)).bytes());
+    }
+    text.extend_from_slice(rest);
+    Ok(Wire { headers: Vec::new(), body: text.into(), content_type })
+}
+
 /// Parts our own headers into attributes and what stays a header.
-fn attributes(ours: Pairs, message: &Message) -> (Pairs, Pairs) {
+fn attributes(ours: Pairs, message: &Message, from: &str) -> (Pairs, Pairs) {
     let kept = |name: &str| message.headers.get(name).map(str::to_owned);
     let foreign = kept(FOREIGN_ID).zip(kept(FOREIGN_SOURCE));
     let is_foreign = foreign.is_some();
-    let (id, source) = foreign.unwrap_or_else(|| (message.id.to_string(), SOURCE.to_owned()));
+    let (id, source) = foreign.unwrap_or_else(|| (message.id.to_string(), from.to_owned()));
+    // Readers know an event of ours by its source; with another, it says so itself.
+    let is_plain = !is_foreign && source == SOURCE;
     let mut attributes: Pairs = vec![
         ("specversion".into(), SPEC_VERSION.to_owned()),
         ("id".into(), id),
@@ -90,11 +148,11 @@ fn attributes(ours: Pairs, message: &Message) -> (Pairs, Pairs) {
     let mut headers = Vec::new();
     for (name, value) in ours {
         let is_known = match &*name {
-            ID => !is_foreign,
+            ID => is_plain,
             CREATED => true,
             // A key that only we could make has to come back as it was.
             KEY => Key::new(&value).is_ok_and(|read| read.to_string() == value),
-            name => name.starts_with(PREFIX_DEFAULT),
+            name => FOREIGN.contains(&name),
         };
         if is_known {
             continue;

@@ -5,6 +5,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use punctual::wire::Wrapping;
 use punctual::{Clock, Result, SystemClock};
 
 use crate::KafkaTransport;
@@ -35,6 +36,7 @@ pub struct KafkaBuilder {
     window_max: usize,
     payload_max: usize,
     properties: BTreeMap<String, String>,
+    wrapping: Option<Wrapping>,
     clock: Arc<dyn Clock>,
 }
 
@@ -52,6 +54,7 @@ impl KafkaBuilder {
             window_max: WINDOW_MAX_DEFAULT,
             payload_max: PAYLOAD_MAX_DEFAULT,
             properties: BTreeMap::new(),
+            wrapping: None,
             clock: Arc::new(SystemClock),
         }
     }
@@ -95,7 +98,8 @@ impl KafkaBuilder {
     }
 
     /// How long what is in hand may still be settled when its partition moves to another consumer. What
-    /// takes longer comes again there. The whole group waits for it. Zero does not wait.
+    /// takes longer comes again there. The whole group waits for it. Zero does not wait; it must be less than the property
+    /// `max.poll.interval.ms`, which is five minutes.
     pub fn revoke_patience(mut self, length: Duration) -> Self {
         self.revoke_patience = length;
         self
@@ -121,6 +125,15 @@ impl KafkaBuilder {
         self
     }
 
+    /// What messages are wrapped in when they are published, and with [`Envelope::sent_by`] the source of their
+    /// events; our own envelope unless said otherwise, here or in the address. All of them are read.
+    ///
+    /// [`Envelope::sent_by`]: punctual::wire::Envelope::sent_by
+    pub fn envelope(mut self, envelope: impl Into<Wrapping>) -> Self {
+        self.wrapping = Some(envelope.into());
+        self
+    }
+
     /// The clock by which it waits; the system's by default.
     pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
         self.clock = clock;
@@ -134,8 +147,9 @@ impl KafkaBuilder {
 
     fn settings(self) -> Result<Settings> {
         check_prefix(&self.prefix)?;
+        let (address, wrapping) = Wrapping::at(&self.address, self.wrapping)?;
         let settings = Settings {
-            address: Address::parse(&self.address)?,
+            address: Address::parse(&address)?,
             prefix: self.prefix,
             declare: self.declare,
             partitions: self.partitions,
@@ -146,6 +160,7 @@ impl KafkaBuilder {
             window_max: self.window_max,
             payload_max: self.payload_max,
             properties: self.properties,
+            wrapping,
             clock: self.clock,
         };
         settings.check()?;
@@ -181,6 +196,24 @@ mod tests {
         let own = refused(builder().property("enable.auto.commit", "true"));
         assert!(own.contains("enable.auto.commit") && own.contains("settled"), "{own}");
         assert!(builder().property("compression.type", "gzip").settings().is_ok());
+    }
+
+    #[test]
+    fn patience_ends_before_the_broker_puts_the_consumer_out() {
+        let seconds =
+            |count| KafkaBuilder::new("localhost:9092").revoke_patience(Duration::from_secs(count));
+        let shorter = |count| seconds(count).property("max.poll.interval.ms", "20000");
+        for (builder, words) in
+            [(seconds(300), ["300s", "max.poll.interval.ms"]), (shorter(20), ["20s", "shorten it"])]
+        {
+            let error = refused(builder);
+            assert!(words.iter().all(|word| error.contains(word)), "{error}");
+        }
+        for builder in
+            [seconds(299), shorter(19), seconds(400).property("max.poll.interval.ms", "401000")]
+        {
+            assert!(builder.settings().is_ok());
+        }
     }
 
     #[test]

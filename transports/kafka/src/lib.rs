@@ -49,6 +49,7 @@ use self::reader::Reader;
 use self::receipt::Settling;
 use self::settings::Settings;
 use self::topology::Topology;
+use self::wire::ATTRIBUTE_PREFIX;
 
 /// How long to wait for a broker after none was found.
 const ANOTHER_TRY: Duration = Duration::from_secs(1);
@@ -145,7 +146,8 @@ impl Transport for KafkaTransport {
                 names.insert(&message.topic, name);
             }
         }
-        let wires: Vec<Wire> = batch.iter().map(Wire::of).collect::<Result<_>>()?;
+        let wrapped = |outgoing| self.settings.wrapping.wire(outgoing, ATTRIBUTE_PREFIX);
+        let wires: Vec<Wire> = batch.iter().map(wrapped).collect::<Result<_>>()?;
         let records: Vec<Record<'_>> = batch
             .iter()
             .zip(&wires)

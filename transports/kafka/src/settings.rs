@@ -6,6 +6,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use punctual::wire::Wrapping;
 use punctual::{Clock, Error, Result};
 use rdkafka::ClientConfig;
 
@@ -19,6 +20,9 @@ const COMMIT_INTERVAL: Duration = Duration::from_millis(250);
 /// The most the client fetches ahead of what was asked for, in KiB and in records.
 const AHEAD_MAX_KIB: &str = "16384";
 const AHEAD_MAX: &str = "10000";
+/// How long a consumer may be away from the group before it is put out, and what the library has for it.
+const POLL_INTERVAL: &str = "max.poll.interval.ms";
+const POLL_INTERVAL_DEFAULT: Duration = Duration::from_secs(300);
 
 /// What the guarantees rest on, with what to use instead.
 const RESERVED: &[(&str, &str)] = &[
@@ -51,6 +55,7 @@ pub(crate) struct Settings {
     pub(crate) window_max: usize,
     pub(crate) payload_max: usize,
     pub(crate) properties: BTreeMap<String, String>,
+    pub(crate) wrapping: Wrapping,
     pub(crate) clock: Arc<dyn Clock>,
 }
 
@@ -76,7 +81,23 @@ impl Settings {
                 "window_max, payload_max and timeout must be more than zero, or nothing could pass",
             ));
         }
-        Ok(())
+        self.check_patience()
+    }
+
+    /// Refuses to wait for what is in hand until the broker has put the consumer out of the group: then its
+    /// partitions have moved all the same, and nothing can be settled any more.
+    fn check_patience(&self) -> Result<()> {
+        let set = self.properties.get(POLL_INTERVAL);
+        // What is no number, the client library refuses with words of its own.
+        let set = set.and_then(|text| text.trim().parse().ok()).map(Duration::from_millis);
+        let (patience, most) = (self.revoke_patience, set.unwrap_or(POLL_INTERVAL_DEFAULT));
+        if patience < most {
+            return Ok(());
+        }
+        Err(Error::invalid(format!(
+            "a revoke_patience of {patience:?} is not less than {POLL_INTERVAL}, {most:?}, after which the \
+             broker takes the partitions away in any case; shorten it, or set a longer {POLL_INTERVAL}"
+        )))
     }
 
     /// The properties of every client.

@@ -11,6 +11,8 @@ use punctual::wire::{Arrived, Received, Wire, receive};
 use rdkafka::message::{BorrowedMessage, Header, Headers, Message as _, OwnedHeaders};
 
 const CONTENT_TYPE: &str = "content-type";
+/// What CloudEvents has before its attributes on Kafka.
+pub(crate) const ATTRIBUTE_PREFIX: &str = "ce_";
 /// Where the headers are that we need ourselves.
 const RESERVED: &str = "punctual-";
 

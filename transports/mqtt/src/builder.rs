@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use punctual::clock::{Clock, SystemClock};
 use punctual::model::{IdSource as _, Ids};
+use punctual::wire::{Envelope, Wrapping};
 use punctual::{Error, Result};
 use tokio::sync::Mutex;
 
@@ -46,6 +47,7 @@ pub struct MqttBuilder {
     payload_max: usize,
     allows_unheard: bool,
     durable: bool,
+    wrapping: Option<Wrapping>,
 }
 
 impl MqttBuilder {
@@ -63,6 +65,7 @@ impl MqttBuilder {
             payload_max: PAYLOAD_MAX,
             allows_unheard: false,
             durable: false,
+            wrapping: None,
         }
     }
 
@@ -133,6 +136,16 @@ impl MqttBuilder {
         self
     }
 
+    /// What messages are wrapped in when they are published, and with [`Envelope::sent_by`] the source of their
+    /// events; our own envelope unless said otherwise, here or in the address. All of them are read.
+    /// In version 3.1.1, which has no headers, events are structured ones.
+    ///
+    /// [`Envelope::sent_by`]: punctual::wire::Envelope::sent_by
+    pub fn envelope(mut self, envelope: impl Into<Wrapping>) -> Self {
+        self.wrapping = Some(envelope.into());
+        self
+    }
+
     /// Where time comes from; the system's clock unless said otherwise.
     pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
         self.clock = clock;
@@ -142,7 +155,9 @@ impl MqttBuilder {
     /// Connects, and refuses what cannot work.
     pub async fn connect(self) -> Result<MqttTransport> {
         self.check()?;
-        let address = Address::parse(&self.address)?;
+        let (address, wrapping) = Wrapping::at(&self.address, self.wrapping.clone())?;
+        check_envelope(wrapping.envelope(), self.version)?;
+        let address = Address::parse(&address)?;
         let tls = dial::encryption(&address, self.root_certificate.as_deref())?;
         let Self { version, keep_alive, timeout, clock, .. } = self;
         let dial = Dial { address, version, keep_alive, timeout, clock, tls };
@@ -151,7 +166,8 @@ impl MqttBuilder {
         let prefix = self.prefix;
         let link = Mutex::new(None);
         let (payload_max, allows_unheard) = (self.payload_max, self.allows_unheard);
-        let mut producer = Producer { dial, client, prefix, payload_max, allows_unheard, link };
+        let mut producer =
+            Producer { dial, client, prefix, payload_max, allows_unheard, wrapping, link };
         let opened = producer.open().await;
         let opened =
             opened.map_err(|trouble| trouble.told(&producer.dial.place()).during("connect"))?;
@@ -184,6 +200,16 @@ impl MqttBuilder {
         }
         Ok(())
     }
+}
+
+/// Refuses an envelope that needs headers where there are none.
+fn check_envelope(envelope: Envelope, version: Version) -> Result<()> {
+    if envelope == Envelope::CloudEventsBinary && version == Version::V311 {
+        return Err(Error::unsupported(
+            "MQTT 3.1.1 has no headers for binary CloudEvents; send structured ones, or use version 5",
+        ));
+    }
+    Ok(())
 }
 
 impl fmt::Debug for MqttBuilder {

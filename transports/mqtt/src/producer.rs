@@ -8,7 +8,7 @@ use std::sync::Arc;
 use punctual::clock::{add, within};
 use punctual::model::Topic;
 use punctual::transport::Outgoing;
-use punctual::wire::Wire;
+use punctual::wire::Wrapping;
 use punctual::{Error, Result};
 use tokio::sync::Mutex;
 
@@ -16,7 +16,7 @@ use crate::dial::{Dial, Who};
 use crate::fault::Trouble;
 use crate::link::Link;
 use crate::names;
-use crate::wire::Parcel;
+use crate::wire::{ATTRIBUTE_PREFIX, Parcel};
 
 /// Publishes messages.
 #[derive(Debug)]
@@ -27,6 +27,7 @@ pub(crate) struct Producer {
     pub(crate) payload_max: usize,
     /// Whether a message for everybody may find nobody.
     pub(crate) allows_unheard: bool,
+    pub(crate) wrapping: Wrapping,
     pub(crate) link: Mutex<Option<Arc<Link>>>,
 }
 
@@ -101,7 +102,8 @@ impl Producer {
                     name
                 }
             };
-            let parcel = Parcel::new(name, Wire::of(outgoing)?, self.dial.version)?;
+            let wire = self.wrapping.wire(outgoing, ATTRIBUTE_PREFIX)?;
+            let parcel = Parcel::new(name, wire, self.dial.version)?;
             parcels.push(Parcel {
                 is_awaited: !self.allows_unheard || outgoing.group.is_some(),
                 ..parcel

@@ -2,7 +2,8 @@
 //! own; version 3.1.1 has neither, so a message travels there with both in one JSON envelope. So does one in
 //! version 5 whose headers hold what MQTT does not allow in text.
 //!
-//! An envelope is known by how it begins and by having no content type. A stranger's message is a payload
+//! An envelope is known by how it begins and by having no content type. A structured CloudEvent in version
+//! 3.1.1 is its object and nothing else, and known by what every event has. A stranger's message is a payload
 //! and nothing more.
 
 use std::borrow::Cow;
@@ -19,6 +20,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::codec::{Publish, TEXT_MAX, Version};
 
+/// CloudEvents has nothing before its attributes in MQTT.
+pub(crate) const ATTRIBUTE_PREFIX: &str = "";
+/// What a structured CloudEvent is.
+const EVENT: &str = "application/cloudevents+json";
 /// How every envelope begins.
 const MARK: &[u8] = b"{\"punctual-envelope\":1,";
 
@@ -67,7 +72,11 @@ impl Parcel {
                 payload: body,
             });
         }
-        let payload = enveloped(&wire)?;
+        let payload = if version == Version::V311 && wire.content_type == EVENT {
+            wire.with_headers_inside()?.body
+        } else {
+            enveloped(&wire)?
+        };
         Ok(Self {
             topic,
             retained: false,
@@ -120,7 +129,9 @@ pub(crate) fn read(
     if !is_envelope {
         let headers = publish.properties.iter();
         let headers = headers.map(|(name, value)| (name.as_str(), value.as_str()));
-        return receive(arrived(publish.payload.clone(), publish.content_type.clone()), headers);
+        let is_event = publish.content_type.is_none() && is_event(&publish.payload);
+        let content_type = publish.content_type.clone().or(is_event.then(|| EVENT.to_owned()));
+        return receive(arrived(publish.payload.clone(), content_type), headers);
     }
     match opened(&publish.payload) {
         Ok((envelope, body)) => {
@@ -133,6 +144,24 @@ pub(crate) fn read(
             received
         }
     }
+}
+
+/// Whether a payload without a content type is a structured CloudEvent: an object with what every event has.
+fn is_event(payload: &[u8]) -> bool {
+    #[derive(Deserialize)]
+    struct Event<'a> {
+        #[serde(borrow)]
+        specversion: Cow<'a, str>,
+        #[serde(rename = "id")]
+        _id: String,
+        #[serde(rename = "source")]
+        _source: String,
+        #[serde(rename = "type")]
+        _kind: String,
+    }
+    let event = payload.first().filter(|first| **first == b'{');
+    let event = event.and_then(|_| serde_json::from_slice::<Event<'_>>(payload).ok());
+    event.is_some_and(|event| event.specversion.starts_with("1."))
 }
 
 fn enveloped(wire: &Wire) -> Result<Bytes> {

@@ -76,12 +76,6 @@ impl Held {
         Wanting { held: self }
     }
 
-    /// Whether the broker owes something that nobody waits for.
-    pub(crate) fn is_unwanted(&self) -> bool {
-        let state = self.state();
-        state.requested > 0 && !state.wanted
-    }
-
     /// How many to ask the broker for now, noted as asked for.
     pub(crate) fn ask(&self) -> Option<usize> {
         let mut state = self.state();
@@ -129,7 +123,8 @@ impl Held {
     /// Whether the pump has nothing left to do.
     pub(crate) fn is_over(&self) -> bool {
         let state = self.state();
-        state.closing && state.holds.is_empty() && state.unsent.is_empty()
+        let is_idle = state.holds.is_empty() && state.requested == 0;
+        state.closing && is_idle && state.unsent.is_empty()
     }
 
     /// Waits until the pump has something to do.
@@ -168,13 +163,7 @@ pub(crate) struct Wanting<'a> {
 
 impl Drop for Wanting<'_> {
     fn drop(&mut self) {
-        let mut state = self.held.state();
-        state.wanted = false;
-        let is_owed = state.requested > 0;
-        drop(state);
-        if is_owed {
-            self.held.bell.notify_one();
-        }
+        self.held.state().wanted = false;
     }
 }
 
@@ -256,11 +245,10 @@ mod tests {
         assert_eq!(held.ask(), None, "a request is open and one more is not worth another");
         holds.pop().unwrap().settle();
         assert_eq!(held.ask(), Some(2));
-        assert!(!held.is_unwanted());
-        drop(wanting);
-        assert!(held.is_unwanted());
         held.missed(None);
-        assert!(!held.is_waiting() && !held.is_unwanted());
+        assert!(!held.is_waiting());
+        drop(wanting);
+        assert_eq!(held.ask(), None, "nobody waits any more");
     }
 
     #[test]
@@ -271,7 +259,11 @@ mod tests {
         held.take("r.3".into()).settle();
         let unsent = held.unsent();
         assert_eq!(unsent, [("r.1".into(), NAK), ("r.2".into(), ACK)]);
+        let _wanting = held.want();
+        assert_eq!(held.ask(), Some(4));
         held.close();
+        assert!(!held.is_over(), "the broker may still send");
+        held.missed(None);
         assert!(held.is_over() && held.ask().is_none());
     }
 

@@ -6,29 +6,25 @@ use std::time::Duration;
 
 use async_nats::{Message, Subject, Subscriber};
 use futures_util::{FutureExt as _, StreamExt as _};
-use punctual::clock::{add, within};
 use punctual::{Error, Result};
 use serde_json::json;
 
 use crate::link::Link;
 use crate::topology::GroupConsumer;
 
-/// How long the broker keeps a request open.
-const REQUEST_LENGTH: Duration = Duration::from_secs(30);
-/// The longest the broker may be silent about an open request: half of its length, says the broker.
-const HEARTBEAT_MAX: Duration = Duration::from_secs(15);
+/// How long the broker keeps a request open. Short, because a request can only run out: an inbox that is
+/// closed before loses what is on its way to it, and the broker waits for its settlement until `ack_wait`.
+pub(crate) const REQUEST_LENGTH: Duration = Duration::from_millis(500);
 
 /// An inbox, open or not.
 pub(crate) struct Inbox {
     link: Arc<Link>,
-    /// How often the broker gives a sign of life.
-    heartbeat: Duration,
     open: Option<(Subscriber, Subject)>,
 }
 
 impl Inbox {
-    pub(crate) fn new(link: Arc<Link>, heartbeat: Duration) -> Self {
-        Self { link, heartbeat: heartbeat.min(HEARTBEAT_MAX), open: None }
+    pub(crate) fn new(link: Arc<Link>) -> Self {
+        Self { link, open: None }
     }
 
     /// Asks the broker for so many deliveries, and opens if that has not been done.
@@ -37,11 +33,7 @@ impl Inbox {
             Some((_, subject)) => subject.clone(),
             None => self.open().await?,
         };
-        let request = json!({
-            "batch": count,
-            "expires": REQUEST_LENGTH.as_nanos(),
-            "idle_heartbeat": self.heartbeat.as_nanos(),
-        });
+        let request = json!({ "batch": count, "expires": REQUEST_LENGTH.as_nanos() });
         let GroupConsumer { stream, name } = consumer;
         let subject = format!("{}.CONSUMER.MSG.NEXT.{stream}.{name}", self.link.api);
         let sent = self.link.client.publish_with_reply(subject, inbox, request.to_string().into());
@@ -68,21 +60,6 @@ impl Inbox {
     /// Forgets it, and what has not been taken out.
     pub(crate) fn forget(&mut self) {
         self.open = None;
-    }
-
-    /// Closes it and answers what was on its way: no more than was asked for.
-    pub(crate) async fn close(&mut self) -> Vec<Message> {
-        let mut rest = Vec::new();
-        let Some((mut subscriber, _)) = self.open.take() else { return rest };
-        if !*self.link.connected.borrow() || subscriber.drain().await.is_err() {
-            return rest;
-        }
-        let clock = &*self.link.clock;
-        let until = add(clock.now(), self.link.patience);
-        while let Some(Some(message)) = within(clock, until, subscriber.next()).await {
-            rest.push(message);
-        }
-        rest
     }
 
     async fn open(&mut self) -> Result<Subject> {

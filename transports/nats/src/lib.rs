@@ -22,6 +22,7 @@ mod producer;
 mod pump;
 mod receipt;
 mod topology;
+mod version;
 mod wire;
 
 use std::fmt;

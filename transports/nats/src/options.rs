@@ -7,6 +7,7 @@ use std::time::Duration;
 use async_nats::jetstream::context::ContextBuilder;
 use async_nats::{Client, ConnectOptions, Event};
 use punctual::clock::{add, within};
+use punctual::wire::Wrapping;
 use punctual::{Clock, Error, Result, SystemClock};
 use serde_json::json;
 use tokio::sync::watch;
@@ -18,6 +19,7 @@ use crate::link::{Answer, Link};
 use crate::names::Names;
 use crate::producer::Producer;
 use crate::topology::{Topology, Wanted};
+use crate::version;
 
 const PREFIX: &str = "punctual";
 const ACK_WAIT: Duration = Duration::from_secs(30);
@@ -38,6 +40,7 @@ pub struct NatsBuilder {
     wanted: Wanted,
     patience: Duration,
     options: ConnectOptions,
+    wrapping: Option<Wrapping>,
     clock: Arc<dyn Clock>,
 }
 
@@ -59,6 +62,7 @@ impl NatsBuilder {
             wanted,
             patience: PATIENCE,
             options: ConnectOptions::new().name("punctual"),
+            wrapping: None,
             clock: Arc::new(SystemClock),
         }
     }
@@ -134,16 +138,26 @@ impl NatsBuilder {
         self
     }
 
+    /// What messages are wrapped in when they are published, and with [`Envelope::sent_by`] the source of their
+    /// events; our own envelope unless said otherwise, here or in the address. All of them are read.
+    ///
+    /// [`Envelope::sent_by`]: punctual::wire::Envelope::sent_by
+    pub fn envelope(mut self, envelope: impl Into<Wrapping>) -> Self {
+        self.wrapping = Some(envelope.into());
+        self
+    }
+
     /// The clock; the system's unless said otherwise.
     pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
         self.clock = clock;
         self
     }
 
-    /// Connects, and makes sure that JetStream is there.
+    /// Connects, and makes sure that the broker is new enough and that JetStream is there.
     pub async fn connect(self) -> Result<NatsTransport> {
         self.check()?;
-        let address = Address::parse(&self.address)?;
+        let (address, wrapping) = Wrapping::at(&self.address, self.wrapping.clone())?;
+        let address = Address::parse(&address)?;
         let names = Names::new(&self.prefix)?;
         let place = address.place();
         // With several kinds of cryptography in one program the client could not choose by itself; whoever
@@ -173,6 +187,7 @@ impl NatsBuilder {
             .await
             .ok_or_else(|| fault::silent(&place))?
             .map_err(|error| fault::from_connect(error, &place))?;
+        version::check(&client.server_info().version, &place)?;
         let api =
             self.domain.as_ref().map_or("$JS.API".to_owned(), |name| format!("$JS.{name}.API"));
         let link = Arc::new(Link {
@@ -190,7 +205,7 @@ impl NatsBuilder {
         });
         find_jetstream(&link).await?;
         let topology = Arc::new(Topology::new(Arc::clone(&link), names, self.wanted));
-        let producer = Arc::new(Producer::new(Arc::clone(&topology)));
+        let producer = Arc::new(Producer::new(Arc::clone(&topology), wrapping));
         Ok(NatsTransport::new(link, topology, producer))
     }
 

@@ -9,7 +9,7 @@ use async_nats::jetstream::context::PublishAckFuture;
 use async_nats::jetstream::message::PublishMessage;
 use punctual::model::Message;
 use punctual::transport::{Outgoing, Rejection};
-use punctual::wire::Wire;
+use punctual::wire::{PREFIX_DEFAULT, Wire, Wrapping};
 use punctual::{Error, ErrorKind, Result};
 
 use crate::fault;
@@ -28,6 +28,7 @@ type Unconfirmed = (Subject, PublishAckFuture);
 pub(crate) struct Producer {
     topology: Arc<Topology>,
     body_max: usize,
+    wrapping: Wrapping,
 }
 
 /// A message that is ready to leave.
@@ -37,9 +38,9 @@ struct Ready {
 }
 
 impl Producer {
-    pub(crate) fn new(topology: Arc<Topology>) -> Self {
+    pub(crate) fn new(topology: Arc<Topology>, wrapping: Wrapping) -> Self {
         let body_max = body_max(&topology.link.client);
-        Self { topology, body_max }
+        Self { topology, body_max, wrapping }
     }
 
     /// The largest body that is accepted.
@@ -129,7 +130,8 @@ impl Producer {
     async fn send(&self, part: &[Outgoing], subjects: &[Subject]) -> Result<()> {
         let mut unconfirmed = Vec::with_capacity(part.len());
         for (outgoing, subject) in part.iter().zip(subjects) {
-            let (wire, identity) = (Wire::of(outgoing)?, self.identity(outgoing));
+            let wire = self.wrapping.wire(outgoing, PREFIX_DEFAULT)?;
+            let identity = self.identity(outgoing);
             unconfirmed.push(self.hand_over(self.ready(subject.clone(), wire, identity)?).await?);
         }
         self.confirmed(unconfirmed).await

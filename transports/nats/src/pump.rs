@@ -16,7 +16,7 @@ use tokio::sync::{mpsc, watch};
 
 use crate::fault;
 use crate::held::{Held, Hold};
-use crate::inbox::Inbox;
+use crate::inbox::{Inbox, REQUEST_LENGTH};
 use crate::link::Link;
 use crate::topology::{GroupConsumer, Topology};
 
@@ -27,8 +27,6 @@ const TAKEN_MAX: usize = 256;
 /// Between two attempts to mend what is broken.
 const MEND_MIN: Duration = Duration::from_millis(250);
 const MEND_MAX: Duration = Duration::from_secs(10);
-/// How long a request stays open that nobody waits for. The time between two calls to receive is shorter.
-const UNWANTED_MAX: Duration = Duration::from_millis(20);
 /// Rounds without a word from the broker after which a request counts as lost.
 const SILENT_ROUNDS_MAX: u32 = 2;
 
@@ -67,7 +65,8 @@ pub(crate) struct Pump {
     silent_rounds: u32,
     round_at: Timestamp,
     mend_at: Option<Timestamp>,
-    withdraw_at: Option<Timestamp>,
+    /// When what was asked for before closing counts as lost.
+    give_up_at: Option<Timestamp>,
     mend_after: Duration,
 }
 
@@ -81,7 +80,7 @@ impl Pump {
     ) -> Self {
         let link = Arc::clone(&topology.link);
         let round_at = add(link.clock.now(), topology.wanted.ack_wait / 3);
-        let inbox = Inbox::new(Arc::clone(&link), topology.wanted.ack_wait / 6);
+        let inbox = Inbox::new(Arc::clone(&link));
         Self {
             topology: Arc::clone(topology),
             link,
@@ -94,7 +93,7 @@ impl Pump {
             silent_rounds: 0,
             round_at,
             mend_at: None,
-            withdraw_at: None,
+            give_up_at: None,
             mend_after: MEND_MIN,
         }
     }
@@ -106,18 +105,19 @@ impl Pump {
         let mut armed = self.wake_at();
         let mut timer = clock.sleep_until(armed);
         loop {
-            // First no more is taken, then what is here goes back; else it would come right here again.
+            // First what was asked for runs out, then what is here goes back; else it would come right here
+            // again.
             let is_closing = self.held.is_closing();
-            if is_closing {
-                self.stop_receiving().await;
+            if is_closing && self.held.is_waiting() {
+                self.look_at_the_end();
+            } else {
+                self.send_unsent().await;
             }
-            self.send_unsent().await;
             if self.held.is_over() {
                 break;
             }
             if !is_closing {
                 self.request().await;
-                self.look_for_demand();
             }
             if armed != self.wake_at() {
                 armed = self.wake_at();
@@ -145,7 +145,7 @@ impl Pump {
     }
 
     fn wake_at(&self) -> Timestamp {
-        let others = [self.mend_at, self.withdraw_at].into_iter().flatten();
+        let others = [self.mend_at, self.give_up_at].into_iter().flatten();
         others.fold(self.round_at, Timestamp::min)
     }
 
@@ -163,7 +163,8 @@ impl Pump {
         }
     }
 
-    /// Asks the broker for as many deliveries as there is room for.
+    /// Asks the broker for as many deliveries as there is room for, while somebody waits for them: what comes
+    /// to a process that is busy, or about to end, would only lie there while others could handle it.
     async fn request(&mut self) {
         if self.mend_at.is_some() || !self.is_connected() {
             return;
@@ -174,22 +175,12 @@ impl Pump {
         }
     }
 
-    /// What comes while nobody waits would only lie here: a process that is busy, or about to end, leaves
-    /// it to others, and what it puts back does not come right back to it.
-    fn look_for_demand(&mut self) {
-        if !self.held.is_unwanted() {
-            self.withdraw_at = None;
-        } else if self.withdraw_at.is_none() {
-            self.withdraw_at = Some(add(self.link.clock.now(), UNWANTED_MAX));
+    /// Waits no longer for the broker to end a request than it may take.
+    fn look_at_the_end(&mut self) {
+        if self.give_up_at.is_none() {
+            let wait = REQUEST_LENGTH + self.link.patience;
+            self.give_up_at = Some(add(self.link.clock.now(), wait));
         }
-    }
-
-    /// Ends what was asked for; what is on its way is still taken in.
-    async fn withdraw(&mut self) {
-        for message in self.inbox.close().await {
-            self.take_one(message);
-        }
-        self.held.missed(None);
     }
 
     /// Takes in what has arrived.
@@ -217,8 +208,8 @@ impl Pump {
                     let _ = self.outlet.deliveries.try_send((message, hold));
                 }
             }
-            Some(StatusCode::IDLE_HEARTBEAT) => self.mend_after = MEND_MIN,
             Some(StatusCode::TIMEOUT | StatusCode::NOT_FOUND) => {
+                self.mend_after = MEND_MIN;
                 let headers = message.headers.as_ref();
                 let left = headers.and_then(|headers| headers.get("Nats-Pending-Messages"));
                 self.held.missed(left.and_then(|left| left.as_str().parse().ok()));
@@ -257,11 +248,9 @@ impl Pump {
         if self.mend_at.is_some_and(|at| at <= now) {
             self.mend().await;
         }
-        if self.withdraw_at.is_some_and(|at| at <= now) {
-            self.withdraw_at = None;
-            if self.held.is_unwanted() {
-                self.withdraw().await;
-            }
+        if self.give_up_at.is_some_and(|at| at <= now) {
+            self.give_up_at = None;
+            self.held.missed(None);
         }
         if self.round_at <= now {
             self.extend().await;
@@ -315,14 +304,5 @@ impl Pump {
     fn tell(&self, error: &Error) {
         let trouble = Trouble { kind: error.kind(), sentence: Arc::from(error.to_string()) };
         self.outlet.trouble.send_replace(Some(trouble));
-    }
-
-    /// Tells the broker to send no more, and gives back what was on its way.
-    async fn stop_receiving(&mut self) {
-        for mut message in self.inbox.close().await {
-            if let Some(reply) = message.reply.take().filter(|_| message.status.is_none()) {
-                drop(self.held.take(reply));
-            }
-        }
     }
 }

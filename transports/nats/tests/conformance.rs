@@ -8,6 +8,7 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use async_nats::jetstream::{self, stream};
 use async_nats::{HeaderMap, HeaderName};
@@ -81,8 +82,10 @@ fn wire(headers: &HeaderMap, body: punctual::bytes::Bytes) -> Wire {
 #[async_trait::async_trait]
 impl Place for Prefix {
     async fn open(&self) -> Result<Arc<dyn Transport>> {
+        // What is on its way when a connection breaks comes after this long, and cases wait for 30 seconds.
+        let ack_wait = Duration::from_secs(10);
         let builder = NatsTransport::builder(self.relay.address()).prefix(&self.name);
-        Ok(Arc::new(builder.connect().await?))
+        Ok(Arc::new(builder.ack_wait(ack_wait).connect().await?))
     }
 
     async fn put(&self, topic: &Topic, body: &[u8], headers: &[(&str, &str)]) -> Result<()> {

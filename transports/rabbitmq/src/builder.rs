@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use punctual::wire::Wrapping;
 use punctual::{Clock, Error, Result, SystemClock};
 
 use crate::RabbitmqTransport;
@@ -35,6 +36,7 @@ pub struct RabbitmqBuilder {
     delay_max: Duration,
     payload_max: usize,
     patience: Duration,
+    wrapping: Option<Wrapping>,
     clock: Arc<dyn Clock>,
 }
 
@@ -48,6 +50,7 @@ impl RabbitmqBuilder {
             delay_max: DELAY_MAX_DEFAULT,
             payload_max: PAYLOAD_MAX_DEFAULT,
             patience: PATIENCE_DEFAULT,
+            wrapping: None,
             clock: Arc::new(SystemClock),
         }
     }
@@ -92,6 +95,15 @@ impl RabbitmqBuilder {
         self
     }
 
+    /// What messages are wrapped in when they are published, and with [`Envelope::sent_by`] the source of their
+    /// events; our own envelope unless said otherwise, here or in the address. All of them are read.
+    ///
+    /// [`Envelope::sent_by`]: punctual::wire::Envelope::sent_by
+    pub fn envelope(mut self, envelope: impl Into<Wrapping>) -> Self {
+        self.wrapping = Some(envelope.into());
+        self
+    }
+
     /// For waiting and timeouts; the system's unless said otherwise.
     pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
         self.clock = clock;
@@ -100,7 +112,8 @@ impl RabbitmqBuilder {
 
     /// Connects; fails when something is wrong and says what, or when the broker is out of reach.
     pub async fn connect(self) -> Result<RabbitmqTransport> {
-        let mut uri = address(&self.address)?;
+        let (text, wrapping) = Wrapping::at(&self.address, self.wrapping)?;
+        let mut uri = address(&text)?;
         let Self { prefix, queues, declare, delay_max, payload_max, patience, clock, .. } = self;
         if prefix.len() > PREFIX_BYTES_MAX || prefix.chars().any(char::is_control) {
             return Err(Error::invalid(format!(
@@ -117,8 +130,17 @@ impl RabbitmqBuilder {
             return Err(Error::invalid("a patience of zero gives the broker no time to answer"));
         }
         uri.query.heartbeat.get_or_insert(HEARTBEAT_SECONDS);
-        let settings =
-            Settings { uri, prefix, queues, declare, delay_max, payload_max, patience, clock };
+        let settings = Settings {
+            uri,
+            prefix,
+            queues,
+            declare,
+            delay_max,
+            payload_max,
+            patience,
+            wrapping,
+            clock,
+        };
         RabbitmqTransport::open(settings).await
     }
 }

@@ -25,7 +25,6 @@ use punctual::transport::{
     AcknowledgeMode, AttemptCount, Capabilities, Consumer, Delay, Ordering, Outgoing, Subscription,
     Transport,
 };
-use punctual::wire::Wire;
 use punctual::{Error, Result};
 
 pub use crate::builder::{
@@ -37,7 +36,7 @@ use crate::producer::{Parcel, Producer};
 pub use crate::settings::QueueKind;
 use crate::settings::Settings;
 use crate::topology::{Names, Topology, exchange};
-use crate::wire::{HEADERS_ROOM, properties};
+use crate::wire::{ATTRIBUTE_PREFIX, HEADERS_ROOM, properties};
 
 /// Carries messages over RabbitMQ, by AMQP 0.9.1.
 pub struct RabbitmqTransport {
@@ -93,7 +92,7 @@ impl Transport for RabbitmqTransport {
         let mut parcels = Vec::with_capacity(batch.len());
         let mut last: Option<(&Outgoing, Target)> = None;
         for outgoing in &batch {
-            let wire = Wire::of(outgoing)?;
+            let wire = self.shared.settings.wrapping.wire(outgoing, ATTRIBUTE_PREFIX)?;
             let properties = properties(&wire, HEADERS_ROOM)?;
             let target = match last.take() {
                 Some((before, target)) if is_alike(before, outgoing) => target,

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use lapin::uri::AMQPUri;
 use punctual::clock::{add, within};
+use punctual::wire::Wrapping;
 use punctual::{Clock, Error, Result};
 
 use crate::fault::{fault, silent};
@@ -30,6 +31,7 @@ pub(crate) struct Settings {
     pub(crate) delay_max: Duration,
     pub(crate) payload_max: usize,
     pub(crate) patience: Duration,
+    pub(crate) wrapping: Wrapping,
     pub(crate) clock: Arc<dyn Clock>,
 }
 

@@ -14,6 +14,8 @@ use punctual::model::Topic;
 use punctual::wire::{Arrived, Received, Wire, receive};
 use punctual::{Error, Result};
 
+/// What CloudEvents has before its attributes in AMQP 1.0, to which the broker turns headers for such clients.
+pub(crate) const ATTRIBUTE_PREFIX: &str = "cloudEvents_";
 /// Survives a restart of the broker.
 const PERSISTENT: u8 = 2;
 /// How often a quorum queue has delivered a message before.

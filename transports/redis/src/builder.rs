@@ -7,13 +7,14 @@ use std::time::Duration;
 
 use punctual::clock::{Clock, SystemClock};
 use punctual::model::{Ids, NAME_LENGTH_MAX};
+use punctual::wire::Wrapping;
 use punctual::{Error, Result};
-use redis::{RedisResult, cmd};
 
 use crate::RedisTransport;
 use crate::address::Address;
 use crate::link::Link;
 use crate::producer::Producer;
+use crate::server;
 
 const PREFIX: &str = "punctual";
 const HOLD_LENGTH: Duration = Duration::from_secs(60);
@@ -22,8 +23,6 @@ const TIMEOUT: Duration = Duration::from_secs(10);
 const PAYLOAD_MAX: usize = 16 * 1024 * 1024;
 /// The server takes no larger values, unless it is told to.
 const PAYLOAD_LIMIT: usize = 512 * 1024 * 1024;
-/// The first version with everything that is used here.
-const VERSION_MIN: (u32, u32) = (6, 2);
 
 /// How long entries stay in a topic's stream.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -52,6 +51,7 @@ pub struct RedisBuilder {
     timeout: Duration,
     payload_max: usize,
     durable: Option<bool>,
+    wrapping: Option<Wrapping>,
 }
 
 impl RedisBuilder {
@@ -67,6 +67,7 @@ impl RedisBuilder {
             timeout: TIMEOUT,
             payload_max: PAYLOAD_MAX,
             durable: None,
+            wrapping: None,
         }
     }
 
@@ -123,6 +124,15 @@ impl RedisBuilder {
         self
     }
 
+    /// What messages are wrapped in when they are published, and with [`Envelope::sent_by`] the source of their
+    /// events; our own envelope unless said otherwise, here or in the address. All of them are read.
+    ///
+    /// [`Envelope::sent_by`]: punctual::wire::Envelope::sent_by
+    pub fn envelope(mut self, envelope: impl Into<Wrapping>) -> Self {
+        self.wrapping = Some(envelope.into());
+        self
+    }
+
     /// Where time comes from; the system's clock unless said otherwise.
     pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
         self.clock = clock;
@@ -132,15 +142,16 @@ impl RedisBuilder {
     /// Connects, and refuses what cannot work.
     pub async fn connect(self) -> Result<RedisTransport> {
         self.check()?;
-        let address = Address::parse(&self.address, self.root_certificate.as_deref())?;
+        let (address, wrapping) = Wrapping::at(&self.address, self.wrapping.clone())?;
+        let address = Address::parse(&address, self.root_certificate.as_deref())?;
         let link = Link::new(address, self.timeout);
         link.open().await.map_err(|error| link.told(&error).during("connect"))?;
-        check_server(&link).await?;
+        server::check(&link).await?;
         let durable = match self.durable {
             Some(durable) => durable,
-            None => setting(&link, "appendonly").await.as_deref() == Some("yes"),
+            None => server::is_durable(&link).await,
         };
-        warn_of_eviction(&link).await;
+        server::warn_of_eviction(&link).await;
         let entries_max = match self.keep {
             Keep::Newest(count) => Some(count),
             Keep::UntilHandled | Keep::Forever => None,
@@ -148,7 +159,7 @@ impl RedisBuilder {
         let (prefix, payload_max) = (self.prefix, self.payload_max);
         Ok(RedisTransport {
             link: Arc::new(link),
-            producer: Producer { prefix, payload_max, entries_max },
+            producer: Producer { prefix, payload_max, entries_max, wrapping },
             clock: self.clock,
             ids: Ids::random(),
             declares: self.declares,
@@ -193,53 +204,6 @@ impl fmt::Debug for RedisBuilder {
     }
 }
 
-/// Refuses a server that is too old or part of a cluster. One that does not tell is believed.
-async fn check_server(link: &Link) -> Result<()> {
-    let told: RedisResult<String> = link.query(cmd("INFO").arg("server")).await;
-    let Ok(told) = told else { return Ok(()) };
-    let fact = |name: &str| {
-        let mut lines = told.lines().filter_map(|line| line.split_once(':'));
-        lines.find(|(known, _)| *known == name).map(|(_, value)| value.trim().to_owned())
-    };
-    if fact("redis_mode").as_deref() == Some("cluster") {
-        return Err(Error::unsupported(format!(
-            "Redis at {} is part of a cluster, which this transport does not use; give it a server of its own",
-            link.place()
-        )));
-    }
-    let version = fact("redis_version").unwrap_or_default();
-    if version_of(&version).is_some_and(|version| version < VERSION_MIN) {
-        let (major, minor) = VERSION_MIN;
-        return Err(Error::unsupported(format!(
-            "Redis at {} is version {version}; streams as used here need {major}.{minor} or newer",
-            link.place()
-        )));
-    }
-    Ok(())
-}
-
-fn version_of(text: &str) -> Option<(u32, u32)> {
-    let mut parts = text.split('.');
-    Some((parts.next()?.parse().ok()?, parts.next()?.parse().ok()?))
-}
-
-/// A setting of the server, when it tells.
-async fn setting(link: &Link, name: &str) -> Option<String> {
-    let told: RedisResult<Vec<String>> = link.query(cmd("CONFIG").arg("GET").arg(name)).await;
-    told.ok()?.into_iter().nth(1)
-}
-
-async fn warn_of_eviction(link: &Link) {
-    let policy = setting(link, "maxmemory-policy").await.unwrap_or_default();
-    if policy.starts_with("allkeys") {
-        tracing::warn!(
-            place = link.place(),
-            policy,
-            "the server throws streams away when its memory is full; set maxmemory-policy noeviction"
-        );
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -260,13 +224,5 @@ mod tests {
         }
         let shown = format!("{:?}", RedisBuilder::new("redis://u:secret@h".to_owned()));
         assert!(!shown.contains("secret"), "{shown}");
-    }
-
-    #[test]
-    fn versions_are_compared_by_number() {
-        assert!(version_of("6.0.16").unwrap() < VERSION_MIN);
-        assert!(version_of("7.0.15").unwrap() >= VERSION_MIN);
-        assert!(version_of("10.1.0").unwrap() >= VERSION_MIN);
-        assert_eq!(version_of("unknown"), None);
     }
 }

@@ -20,6 +20,7 @@ mod producer;
 mod reader;
 mod receipt;
 mod scripts;
+mod server;
 mod settler;
 mod streams;
 mod topology;

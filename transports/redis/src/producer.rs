@@ -7,7 +7,7 @@
 use punctual::jiff::Timestamp;
 use punctual::model::Topic;
 use punctual::transport::Outgoing;
-use punctual::wire::Wire;
+use punctual::wire::{PREFIX_DEFAULT, Wire, Wrapping};
 use punctual::{Error, Result};
 use redis::{Cmd, Pipeline};
 
@@ -27,6 +27,7 @@ pub(crate) struct Producer {
     pub(crate) payload_max: usize,
     /// At most about so many entries stay in a topic's stream, handled or not.
     pub(crate) entries_max: Option<usize>,
+    pub(crate) wrapping: Wrapping,
 }
 
 impl Producer {
@@ -84,7 +85,7 @@ impl Producer {
     }
 
     fn call(&self, outgoing: &Outgoing, stream: &str) -> Result<Cmd> {
-        let wire = Wire::of(outgoing)?;
+        let wire = self.wrapping.wire(outgoing, PREFIX_DEFAULT)?;
         let topic = &outgoing.message.topic;
         let mut call = Cmd::with_capacity(8 + 2 * wire.headers.len(), wire.body.len() + 512);
         call.arg("XADD");

@@ -3,6 +3,7 @@
 
 use std::fmt;
 
+use punctual::wire::Wrapping;
 use punctual::{Error, Result};
 
 const FORM: &str = "it looks like Endpoint=sb://name.servicebus.windows.net/;SharedAccessKeyName=policy;SharedAccessKey=key";
@@ -27,6 +28,8 @@ pub(crate) struct Address {
     pub(crate) credential: Credential,
     /// The one queue or topic it is for, when it is for one alone.
     pub(crate) entity: Option<String>,
+    /// What messages are wrapped in, when it says so.
+    pub(crate) wrapping: Option<Wrapping>,
 }
 
 #[derive(Default)]
@@ -36,6 +39,8 @@ struct Parts {
     key: Option<String>,
     signature: Option<String>,
     entity: Option<String>,
+    envelope: Option<String>,
+    source: Option<String>,
     is_emulator: bool,
 }
 
@@ -53,7 +58,8 @@ impl Address {
         };
         let is_encrypted = !parts.is_emulator;
         let port = port.unwrap_or(if is_encrypted { PORT_TLS } else { PORT_PLAIN });
-        Ok(Self { host, port, is_encrypted, credential, entity: parts.entity })
+        let wrapping = Wrapping::parse(parts.envelope.as_deref(), parts.source.as_deref())?;
+        Ok(Self { host, port, is_encrypted, credential, entity: parts.entity, wrapping })
     }
 
     /// Host and port, for people.
@@ -82,6 +88,8 @@ impl Parts {
                 "sharedaccesskeyname" => parts.policy = Some(value),
                 "sharedaccesskey" => parts.key = Some(value),
                 "sharedaccesssignature" => parts.signature = Some(value),
+                "envelope" => parts.envelope = Some(value),
+                "source" => parts.source = Some(value),
                 "entitypath" => parts.entity = Some(value),
                 "usedevelopmentemulator" => {
                     parts.is_emulator = value.eq_ignore_ascii_case("true");

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use punctual::clock::{Clock, SystemClock};
 use punctual::model::Ids;
+use punctual::wire::Wrapping;
 use punctual::{Error, Result};
 use rustls::crypto::ring;
 use rustls::{ClientConfig, RootCertStore};
@@ -41,6 +42,7 @@ pub struct ServiceBusBuilder {
     token_length: Duration,
     payload_max: usize,
     deliveries_max: u32,
+    wrapping: Option<Wrapping>,
 }
 
 impl ServiceBusBuilder {
@@ -55,6 +57,7 @@ impl ServiceBusBuilder {
             token_length: TOKEN_LENGTH,
             payload_max: PAYLOAD_MAX,
             deliveries_max: DELIVERIES_MAX,
+            wrapping: None,
         }
     }
 
@@ -104,6 +107,15 @@ impl ServiceBusBuilder {
         self
     }
 
+    /// What messages are wrapped in when they are published, and with [`Envelope::sent_by`] the source of their
+    /// events; our own envelope unless said otherwise, here or in the address. All of them are read.
+    ///
+    /// [`Envelope::sent_by`]: punctual::wire::Envelope::sent_by
+    pub fn envelope(mut self, envelope: impl Into<Wrapping>) -> Self {
+        self.wrapping = Some(envelope.into());
+        self
+    }
+
     /// Where time comes from; the system's clock unless said otherwise.
     pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
         self.clock = clock;
@@ -113,7 +125,8 @@ impl ServiceBusBuilder {
     /// Connects, and refuses what cannot work.
     pub async fn connect(self) -> Result<ServiceBusTransport> {
         self.check()?;
-        let address = Address::parse(&self.address)?;
+        let mut address = Address::parse(&self.address)?;
+        let wrapping = self.wrapping.or(address.wrapping.take()).unwrap_or_default().checked()?;
         let tls = if address.is_encrypted { Some(tls()?) } else { None };
         let settings = Arc::new(Settings {
             place: address.place(),
@@ -127,6 +140,7 @@ impl ServiceBusBuilder {
             token_length: self.token_length,
             payload_max: self.payload_max,
             deliveries_max: self.deliveries_max,
+            wrapping,
             losses: Losses::default(),
         });
         let producer = Arc::new(Producer::new(settings.clone()));

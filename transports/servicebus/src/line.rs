@@ -14,6 +14,7 @@ use fe2o3_amqp::{Connection, Receiver, Sender, Session};
 use punctual::clock::{self, Clock};
 use punctual::jiff::Timestamp;
 use punctual::model::{IdSource as _, Ids, Topic};
+use punctual::wire::Wrapping;
 use punctual::{Error, Result};
 use rustls::pki_types::ServerName;
 use tokio::net::TcpStream;
@@ -44,6 +45,7 @@ pub(crate) struct Settings {
     pub(crate) token_length: Duration,
     pub(crate) payload_max: usize,
     pub(crate) deliveries_max: u32,
+    pub(crate) wrapping: Wrapping,
     pub(crate) losses: Losses,
 }
 

@@ -14,12 +14,12 @@ use punctual::clock;
 use punctual::jiff::Timestamp;
 use punctual::model::IdSource as _;
 use punctual::transport::Outgoing;
-use punctual::wire::Wire;
+use punctual::wire::Wrapping;
 use punctual::{Error, Result};
 use tokio::sync::Mutex;
 
 use crate::line::{Line, Settings};
-use crate::wire::written;
+use crate::wire::{ATTRIBUTE_PREFIX, written};
 
 /// The most links to send by that are kept open.
 const SENDERS_MAX: usize = 512;
@@ -76,7 +76,15 @@ impl Producer {
     }
 
     pub(crate) async fn publish(&self, batch: &[Outgoing], now: Timestamp) -> Result<()> {
-        let parcels = self.parcels(batch, now)?;
+        self.deliver(self.parcels(batch, &self.settings.wrapping, now)?).await
+    }
+
+    /// Sends a copy of what is put back, in our own envelope: it is for us alone.
+    pub(crate) async fn put_back(&self, copy: Outgoing, now: Timestamp) -> Result<()> {
+        self.deliver(self.parcels(&[copy], &Wrapping::default(), now)?).await
+    }
+
+    async fn deliver(&self, parcels: Vec<Parcel>) -> Result<()> {
         let settings = &self.settings;
         let until = clock::add(settings.clock.now(), settings.timeout);
         let sent = clock::within(&*settings.clock, until, self.send_again(&parcels)).await;
@@ -90,7 +98,12 @@ impl Producer {
         sent.map_err(|error| error.during("publish"))
     }
 
-    fn parcels(&self, batch: &[Outgoing], now: Timestamp) -> Result<Vec<Parcel>> {
+    fn parcels(
+        &self,
+        batch: &[Outgoing],
+        wrapping: &Wrapping,
+        now: Timestamp,
+    ) -> Result<Vec<Parcel>> {
         let settings = &self.settings;
         batch.iter().try_for_each(|outgoing| outgoing.message.body.check(settings.payload_max))?;
         let parcel = |outgoing: &Outgoing| {
@@ -99,7 +112,7 @@ impl Producer {
             let due_at = due_at.map(|delay| clock::add(now, delay));
             let id = format!("{}@{}", message.id, settings.ids.next(now));
             let entity = settings.entity(&message.topic)?;
-            let message = written(Wire::of(outgoing)?, id, due_at)?;
+            let message = written(wrapping.wire(outgoing, ATTRIBUTE_PREFIX)?, id, due_at)?;
             Ok(Parcel { entity, message: message.into() })
         };
         batch.iter().map(parcel).collect()

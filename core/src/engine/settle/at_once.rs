@@ -17,7 +17,7 @@ impl Settler {
         };
         match report {
             Report::Interrupted => lost("was interrupted by a shutdown"),
-            Report::Snooze { .. } if !self.process.holds => lost("was snoozed"),
+            Report::Snooze { .. } if !self.process().holds => lost("was snoozed"),
             report => report,
         }
     }
@@ -26,26 +26,26 @@ impl Settler {
     /// when the policy wants no further attempt.
     pub(crate) async fn again_at_once(&self, started: &Started, report: &Report) -> bool {
         let Started { delivery, terms, context, .. } = started;
-        let now = self.process.now();
+        let now = self.process().now();
         let mut judged = judge(&case(delivery, terms, now), report.clone());
         let Verdict::Again { due_at, why: Why::Retry, .. } = &mut judged.verdict else {
             return false;
         };
         *due_at = now;
-        tell(&self.process, context, &judged, now);
+        tell(self.process(), context, &judged, now);
         let execution = Arc::new(context.execution(judged.ending, judged.note.clone(), now));
-        self.process.hooks.failed(&delivery.message, &execution, Some(now));
-        self.process.recent.push(&execution);
+        self.process().hooks.failed(&delivery.message, &execution, Some(now));
+        self.process().recent.push(&execution);
         if is_recorded(terms, &judged) {
             let storage = match &delivery.receipt {
                 Receipt::Lease(receipt) => &receipt.storage,
-                Receipt::Broker(_) => &self.process.storage,
+                Receipt::Broker(_) => &self.process().storage,
             };
             let record = BrokerRecord { execution, dead: None };
             if let Err(error) = storage.record(vec![record], now).await {
                 // History is worth less than the message.
                 let (service, error) = ("settle".to_owned(), error.to_string());
-                self.process.events.emit(Event::ServiceFailed { service, error, again_at: now });
+                self.process().events.emit(Event::ServiceFailed { service, error, again_at: now });
             }
         }
         true

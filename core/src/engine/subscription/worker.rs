@@ -170,7 +170,7 @@ impl SubscriptionWorker {
             && cap.is_none()
             && subscribed.registration.is_none()
         {
-            return worker::start(process, settler, delivery, self.runner.slots().take());
+            return worker::start(settler, delivery, self.runner.slots().take());
         }
         let terms = subscribed.terms(process, &delivery.message);
         let terms: Arc<Terms> = match cap {

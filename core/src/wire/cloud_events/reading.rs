@@ -167,7 +167,10 @@ fn attribute(
         _ => match OURS.into_iter().chain(noted::ALL).find(|ours| ours.replace('-', "") == name) {
             Some(ours) => {
                 identity.is_ours |= ours == ID;
+                // A broker's copy of an event has the newer count in a header beside it.
+                let counted = reading.received.attempt;
                 reading.take(ours, value);
+                reading.received.attempt = reading.received.attempt.max(counted);
             }
             // What only a dead letter has is history; the rest is the application's.
             None if name.starts_with("punctual") => {}
@@ -190,6 +193,11 @@ fn identify(reading: &mut Reading, identity: Identity) -> Result<()> {
     let message = &mut reading.received.message;
     if source == SOURCE && !is_ours {
         message.id = parsed("id", &id)?;
+        return Ok(());
+    }
+    // One of ours that names another source has the same identity twice; a stranger's that was sent on
+    // by us has two.
+    if is_ours && message.id.to_string() == id {
         return Ok(());
     }
     if !is_ours {

@@ -175,6 +175,56 @@ fn attributes_can_have_the_prefix_of_their_broker() {
 }
 
 #[test]
+fn an_event_of_ours_with_a_source_of_its_own_is_the_message_it_was() {
+    for envelope in [Envelope::CloudEventsBinary, Envelope::CloudEventsStructured] {
+        let wire = envelope.sent_by("/orders").wire(&outgoing(message()), "ce_").unwrap();
+        if envelope == Envelope::CloudEventsBinary {
+            assert_eq!(wire.header("ce_source"), Some("/orders"));
+        }
+        assert_eq!(arrive(&wire).message, message(), "{envelope:?}");
+    }
+}
+
+// spec: D-26
+#[test]
+fn a_count_beside_an_event_is_newer_than_the_one_in_it() {
+    for envelope in ENVELOPES {
+        let mut sent = outgoing(message());
+        sent.attempt = 2;
+        let mut wire = Wire::in_envelope(&sent, envelope).unwrap();
+        wire.headers.retain(|(name, _)| name != "punctual-attempt");
+        wire.headers.push(("punctual-attempt".into(), "5".to_owned()));
+        assert_eq!(arrive(&wire).attempt, 5, "{envelope:?}");
+    }
+}
+
+#[test]
+fn a_header_that_would_be_read_as_an_attribute_is_refused() {
+    for (prefix, name) in
+        [("ce-", "ce-own"), ("ce_", "ce_own"), ("", "type"), ("ce-", "specversion")]
+    {
+        let mut taken = message();
+        taken.headers.insert(name, "mine").unwrap();
+        let sent = outgoing(taken.clone());
+        let error = Envelope::CloudEventsBinary.sent_by("/a").wire(&sent, prefix).unwrap_err();
+        assert!(error.to_string().contains(name), "{error}");
+        let wire = Envelope::CloudEventsStructured.sent_by("/a").wire(&sent, prefix).unwrap();
+        assert_eq!(arrive(&wire).message, taken, "{name}");
+    }
+}
+
+#[test]
+fn headers_go_into_the_object_where_there_is_no_other_place() {
+    let wire = sent(Envelope::CloudEventsStructured, message()).with_headers_inside().unwrap();
+    assert!(wire.headers.is_empty());
+    assert_eq!(arrive(&wire).message, message());
+    let mut long = message();
+    long.headers.insert("X-Tenant", "a").unwrap();
+    let error = sent(Envelope::CloudEventsStructured, long).with_headers_inside().unwrap_err();
+    assert!(error.to_string().contains("X-Tenant"), "{error}");
+}
+
+#[test]
 fn what_is_no_event_is_poison_that_says_why() {
     for (content_type, text, words) in [
         ("application/cloudevents+json", "{", "the CloudEvent cannot be read"),

@@ -5,6 +5,7 @@
 mod cluster;
 mod connecting;
 mod declaring;
+mod envelopes;
 mod losing;
 mod node;
 mod publishing;

@@ -5,6 +5,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod connecting;
+mod envelopes;
 mod groups;
 mod losing;
 mod place;
@@ -28,6 +29,7 @@ fn main() -> ExitCode {
     let required = std::env::var("PUNCTUAL_REQUIRE").unwrap_or_default();
     let is_required = required.split(',').any(|name| name.trim() == "nats");
     let cases = [
+        envelopes::CASES,
         connecting::CASES,
         groups::CASES,
         losing::CASES,

@@ -1,17 +1,27 @@
 //! A broker that is killed and started again, on a server of the test's own.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::Duration;
 
 use punctual::clock::between;
 use punctual::transport::Transport as _;
+use punctual_nats::NatsTransport;
 use xtask::servers::{Durability, Nats, Running};
 
 use crate::cases;
 use crate::losing::{receive_again, rest};
 use crate::place::{Place, ack_all, now, out, receipt, receive, subscribe, text};
 
-cases![a_delayed_requeue_survives_a_restart];
+cases![
+    a_delayed_requeue_survives_a_restart,
+    what_is_confirmed_while_the_broker_stops_reaches_every_group,
+];
+
+/// How often the broker is stopped; it does not lose every time.
+const STOPS: usize = 3;
+/// Each takes the broker a moment to stop.
+const GROUPS: usize = 5;
 
 // spec: D-21
 async fn a_delayed_requeue_survives_a_restart() {
@@ -38,4 +48,70 @@ async fn a_delayed_requeue_survives_a_restart() {
     assert_eq!((text(&delivery).as_str(), delivery.attempt), ("later", 2));
     // The broker keeps such instants in whole seconds, rounded down.
     assert!(waited + Duration::from_secs(1) >= delay, "after {waited:?}");
+}
+
+// Brokers before 2.10 lose such messages, which is why they are refused.
+async fn what_is_confirmed_while_the_broker_stops_reaches_every_group() {
+    let mut place = Place::new();
+    let records = Path::new(env!("CARGO_TARGET_TMPDIR")).join("servers");
+    let mut server = Running::start(&Nats, Durability::Relaxed, &records).unwrap();
+    place.url = server.address();
+    let transport = place.transport().await;
+    let mut groups = Vec::new();
+    for number in 0..GROUPS {
+        groups.push(subscribe(&transport, &format!("group-{number}"), 100).await);
+    }
+    let (mut confirmed, mut ahead) = (BTreeSet::new(), BTreeSet::new());
+    for stop in 0..STOPS {
+        // One group is ahead of the others when the broker goes.
+        confirm(&place, &transport, &format!("{stop}-before"), &mut confirmed).await;
+        let delivery = receive_again(&mut groups[0]).await;
+        ahead.insert(text(&delivery));
+        ack_all(vec![delivery]).await;
+        let stopping = tokio::task::spawn_blocking(move || {
+            server.halt().unwrap();
+            server
+        });
+        for number in 0.. {
+            let text = format!("{stop}-{number}");
+            if !confirm(&place, &transport, &text, &mut confirmed).await {
+                break;
+            }
+        }
+        server = stopping.await.unwrap();
+        server = tokio::task::spawn_blocking(move || {
+            server.serve().unwrap();
+            server
+        })
+        .await
+        .unwrap();
+        while !confirm(&place, &transport, &format!("{stop}-after"), &mut confirmed).await {
+            rest().await;
+        }
+    }
+    for (number, group) in groups.iter_mut().enumerate() {
+        let mut owed = confirmed.clone();
+        if number == 0 {
+            owed.retain(|text| !ahead.contains(text));
+        }
+        while !owed.is_empty() {
+            let delivery = receive_again(group).await;
+            owed.remove(&text(&delivery));
+            receipt(delivery).ack().await.unwrap();
+        }
+    }
+}
+
+/// Publishes and notes it when it is confirmed; answers whether it was.
+async fn confirm(
+    place: &Place,
+    transport: &NatsTransport,
+    text: &str,
+    confirmed: &mut BTreeSet<String>,
+) -> bool {
+    let published = transport.publish(vec![out(place.message(text))], now()).await;
+    if published.is_ok() {
+        confirmed.insert(text.to_owned());
+    }
+    published.is_ok()
 }

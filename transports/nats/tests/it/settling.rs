@@ -1,8 +1,10 @@
 //! Settling: acknowledged, put back at once or later, rejected, dropped, and held for as long as it takes.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
-use punctual::clock::between;
+use punctual::SystemClock;
+use punctual::clock::{add, between, within};
 use punctual::model::{DeadReason, Topic};
 use punctual::transport::{Subscription, Transport as _};
 
@@ -23,6 +25,7 @@ cases![
     a_rejected_delivery_is_kept_once_with_why,
     dead_letters_can_be_received_and_sent_again,
     closing_hands_back_what_was_not_received,
+    what_arrives_as_somebody_stops_waiting_comes_soon,
 ];
 
 // spec: D-15, D-26
@@ -205,5 +208,32 @@ async fn closing_hands_back_what_was_not_received() {
     let mut rest = texts(&receive(&mut other, 8).await);
     rest.sort();
     assert_eq!(rest, ["2", "3", "4", "5", "6", "7", "8", "9"]);
+    place.remove().await;
+}
+
+async fn what_arrives_as_somebody_stops_waiting_comes_soon() {
+    let place = Place::new();
+    let transport = place.transport().await;
+    let mut consumer = subscribe(&transport, "mail", 100).await;
+    // Large ones are on their way for longer.
+    let much = "x".repeat(500_000);
+    for round in 0..30 {
+        let moment = add(now(), Duration::from_millis(5));
+        assert!(within(&SystemClock, moment, consumer.receive(1)).await.is_none());
+        let until = add(now(), Duration::from_millis(50));
+        let mut published = BTreeSet::new();
+        while now() < until {
+            let text = format!("{round} {} {much}", published.len());
+            transport.publish(vec![out(place.message(&text))], now()).await.unwrap();
+            published.insert(text);
+        }
+        // Sooner than the broker would give it to somebody else.
+        while !published.is_empty() {
+            let delivery = receive_one(&mut consumer).await;
+            assert!(published.remove(&text(&delivery)));
+            receipt(delivery).ack().await.unwrap();
+        }
+    }
+    close(&mut consumer).await;
     place.remove().await;
 }

@@ -6,6 +6,7 @@
 
 mod connecting;
 mod declaring;
+mod envelopes;
 mod place;
 mod proxy;
 mod publishing;
@@ -26,8 +27,14 @@ fn main() -> ExitCode {
     let missing = place::url().is_none();
     let required = std::env::var("PUNCTUAL_REQUIRE").unwrap_or_default();
     let is_required = required.split(',').any(|name| name.trim() == "rabbitmq");
-    let cases =
-        [connecting::CASES, declaring::CASES, publishing::CASES, receiving::CASES, settling::CASES];
+    let cases = [
+        envelopes::CASES,
+        connecting::CASES,
+        declaring::CASES,
+        publishing::CASES,
+        receiving::CASES,
+        settling::CASES,
+    ];
     let trials = cases.into_iter().flatten().map(|(name, run)| {
         let run = *run;
         let act = move || {

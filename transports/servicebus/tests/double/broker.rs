@@ -38,6 +38,8 @@ struct Line {
 /// Everything that outlives a connection.
 pub(crate) struct Broker {
     creates: bool,
+    /// Whether nothing opens without a token.
+    pub(crate) asks_tokens: bool,
     /// How long a lock lasts.
     pub(crate) lock_length: Duration,
     /// How many deliveries there are before a message is buried.
@@ -61,6 +63,7 @@ impl Broker {
     pub(super) fn new(creates: bool) -> Self {
         Self {
             creates,
+            asks_tokens: true,
             lock_length: Duration::from_secs(5),
             deliveries_max: 10,
             tokens: Vec::new(),

@@ -61,6 +61,11 @@ impl Double {
         )
     }
 
+    /// Where it listens on the loopback.
+    pub(crate) fn port(&self) -> u16 {
+        self.port
+    }
+
     /// What is in it.
     pub(crate) fn broker(&self) -> MutexGuard<'_, Broker> {
         self.broker.lock().unwrap_or_else(PoisonError::into_inner)

@@ -88,7 +88,10 @@ async fn links(mut session: ListenerSessionHandle, broker: Shared, seat: Seat) {
 }
 
 /// Whether a token opens this entity.
-fn is_open(seat: &Seat, entity: &str) -> bool {
+fn is_open(broker: &Shared, seat: &Seat, entity: &str) -> bool {
+    if !look(broker).asks_tokens {
+        return true;
+    }
     let covers = |open: &String| {
         let rest = entity.strip_prefix(open.as_str());
         rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
@@ -111,7 +114,7 @@ async fn take(mut link: Receiver, broker: Shared, seat: Seat) {
     let entity = entity.unwrap_or_default();
     let node = entity.strip_suffix("/$management").map(ToOwned::to_owned);
     if entity != "$cbs" && node.is_none() {
-        let opened = is_open(&seat, &entity);
+        let opened = is_open(&broker, &seat, &entity);
         if !opened || !look(&broker).takes(&entity) {
             let _ = link.close_with_error(refusal(opened, &entity)).await;
             return;
@@ -144,7 +147,7 @@ async fn give(link: Sender, broker: Shared, seat: Seat) {
         let to = link.target().as_ref().and_then(|target| target.address.clone());
         return answer(link, seat, to.unwrap_or_default()).await;
     }
-    let opened = is_open(&seat, &source);
+    let opened = is_open(&broker, &seat, &source);
     if !opened || !look(&broker).gives(&source) {
         let _ = link.close_with_error(refusal(opened, &source)).await;
         return;

@@ -9,6 +9,7 @@ mod azure;
 #[allow(dead_code, unused_imports)]
 #[path = "../double/mod.rs"]
 mod double;
+mod envelopes;
 mod faults;
 mod holding;
 mod place;
@@ -23,7 +24,7 @@ type Case = (&'static str, fn() -> place::Ran);
 
 fn main() -> ExitCode {
     let arguments = Arguments::from_args();
-    let here = [faults::CASES, holding::CASES, settling::CASES];
+    let here = [envelopes::CASES, faults::CASES, holding::CASES, settling::CASES];
     let here = here.into_iter().flatten().map(|(name, run)| {
         let run = *run;
         Trial::test(*name, move || {

@@ -4,6 +4,7 @@
 // Without the standard harness the lints do not see that this is test code.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
+mod envelopes;
 mod faults;
 mod holding;
 mod place;
@@ -24,7 +25,7 @@ fn main() -> ExitCode {
     let missing = place::address().is_none();
     let required = std::env::var("PUNCTUAL_REQUIRE").unwrap_or_default();
     let is_required = required.split(',').any(|name| name.trim() == "sqs");
-    let cases = [faults::CASES, holding::CASES, settling::CASES, topology::CASES];
+    let cases = [envelopes::CASES, faults::CASES, holding::CASES, settling::CASES, topology::CASES];
     let trials = cases.into_iter().flatten().map(|(name, run)| {
         let run = *run;
         let act = move || {

@@ -1,0 +1,136 @@
+//! Kafka with its bare client, on the cluster inside the client library: no disk and no network but the
+//! loopback, so that what is compared is the clients.
+
+use std::sync::mpsc::{Sender, channel};
+use std::time::Duration;
+
+use anyhow::{Context as _, Result};
+use punctual_kafka::{KafkaBuilder, KafkaTransport};
+use rdkafka::ClientConfig;
+use rdkafka::consumer::{Consumer as _, StreamConsumer};
+use rdkafka::message::Message as _;
+use rdkafka::mocking::MockCluster;
+use rdkafka::producer::{FutureProducer, FutureRecord};
+
+use super::carrier::{Carrier, Names};
+use crate::rates::BODY;
+
+const BROKERS: i32 = 2;
+const PARTITIONS: i32 = 4;
+/// The most that the cluster or a full queue is waited for.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// A cluster that lives until it is dropped. It cannot be moved between threads, so it has one.
+pub(super) struct Cluster {
+    pub(super) address: String,
+    _alive: Sender<()>,
+}
+
+impl Cluster {
+    /// With the topics that both sides use.
+    pub(super) fn start(names: &Names) -> Result<Self> {
+        let own = format!("{}-tick", names.prefix);
+        let topics = [
+            (names.bare(), PARTITIONS),
+            (own.clone(), PARTITIONS),
+            (format!("{own}.bench.dead"), 1),
+            (format!("{own}.bench.invalid"), 1),
+        ];
+        let (tell, told) = channel();
+        let (alive, ended) = channel::<()>();
+        std::thread::spawn(move || {
+            let started = MockCluster::new(BROKERS).and_then(|cluster| {
+                for (name, partitions) in &topics {
+                    cluster.create_topic(name, *partitions, 1)?;
+                }
+                Ok(cluster)
+            });
+            match started {
+                Ok(cluster) => {
+                    let _ = tell.send(Ok(cluster.bootstrap_servers()));
+                    let _ = ended.recv();
+                }
+                Err(error) => drop(tell.send(Err(error))),
+            }
+        });
+        let address = told.recv_timeout(PATIENCE).context("the cluster does not start")??;
+        Ok(Self { address, _alive: alive })
+    }
+
+    /// Our transport on it.
+    pub(super) fn ours(&self, names: &Names) -> KafkaBuilder {
+        let transport = KafkaTransport::builder(&self.address).prefix(format!("{}-", names.prefix));
+        transport.join_patience(PATIENCE).property("session.timeout.ms", "6000")
+    }
+}
+
+/// A topic with a producer and a member of a group.
+pub(super) struct Bare {
+    topic: String,
+    producer: FutureProducer,
+    consumer: StreamConsumer,
+}
+
+impl Bare {
+    pub(super) fn open(cluster: &Cluster, names: &Names) -> Result<Self> {
+        let topic = names.bare();
+        let client = |settings: &[(&str, &str)]| {
+            let mut config = ClientConfig::new();
+            config.set("bootstrap.servers", &cluster.address);
+            settings.iter().for_each(|(name, value)| _ = config.set(*name, *value));
+            config
+        };
+        // What our transport sets as well.
+        let producer =
+            client(&[("acks", "all"), ("enable.idempotence", "true"), ("linger.ms", "1")]);
+        let consumer = client(&[
+            ("group.id", &topic),
+            ("auto.offset.reset", "earliest"),
+            ("session.timeout.ms", "6000"),
+            ("enable.auto.commit", "true"),
+            ("enable.auto.offset.store", "false"),
+            ("auto.commit.interval.ms", "250"),
+            ("queued.min.messages", "10000"),
+            ("fetch.error.backoff.ms", "100"),
+        ]);
+        let consumer: StreamConsumer = consumer.create()?;
+        consumer.subscribe(&[&topic])?;
+        Ok(Self { topic, producer: producer.create()?, consumer })
+    }
+}
+
+impl Carrier for Bare {
+    fn how(&self) -> &'static str {
+        "the cluster inside librdkafka; records with the body alone, all confirmations of a batch awaited \
+                               together, each record's offset stored, committed in the background"
+    }
+
+    async fn publish(&mut self, count: usize) -> Result<()> {
+        let mut unconfirmed = Vec::with_capacity(count);
+        for _ in 0..count {
+            let record = FutureRecord::<(), _>::to(&self.topic).payload(&BODY[..]);
+            let sent = self.producer.send_result(record);
+            unconfirmed.push(sent.map_err(|(error, _)| error)?);
+        }
+        for confirmation in unconfirmed {
+            confirmation.await?.map_err(|(error, _)| error)?;
+        }
+        Ok(())
+    }
+
+    async fn consume(&mut self, limit: usize) -> Result<usize> {
+        for _ in 0..limit {
+            let record = self.consumer.recv().await?;
+            anyhow::ensure!(
+                record.payload().is_some_and(|body| body == BODY),
+                "another body came back"
+            );
+            self.consumer.store_offset_from_message(&record)?;
+        }
+        Ok(limit)
+    }
+
+    async fn close(self) -> Result<()> {
+        Ok(())
+    }
+}

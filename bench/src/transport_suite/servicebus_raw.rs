@@ -1,0 +1,120 @@
+//! Service Bus with the bare AMQP client, at the double of the transport's own tests: nobody can start the
+//! real one. The double shares the processor with both sides and speaks by the same library.
+
+// The bench uses its part of it.
+#[allow(dead_code, unused_imports)]
+#[path = "../../../transports/servicebus/tests/double/mod.rs"]
+mod double;
+
+use std::time::Duration;
+
+use anyhow::Result;
+use fe2o3_amqp::connection::ConnectionHandle;
+use fe2o3_amqp::link::receiver::CreditMode;
+use fe2o3_amqp::sasl_profile::SaslProfile;
+use fe2o3_amqp::session::SessionHandle;
+use fe2o3_amqp::types::messaging::{Body, Data, Header, Message, Outcome};
+use fe2o3_amqp::types::primitives::{Binary, Value};
+use fe2o3_amqp::{Connection, Receiver, Sender, Session};
+use futures_util::future::try_join_all;
+use tokio::net::TcpStream;
+
+pub(super) use self::double::Double;
+
+use super::BATCH;
+use super::carrier::{Carrier, Names};
+use crate::rates::BODY;
+
+const FRAME_MAX: u32 = 64 * 1024;
+/// Longer than anything waits here, so that nothing is delivered twice.
+const LOCK_LENGTH: Duration = Duration::from_secs(300);
+
+/// A broker that makes whatever is asked for.
+pub(super) async fn start() -> Result<Double> {
+    let double = Double::start(true).await?;
+    let mut broker = double.broker();
+    broker.asks_tokens = false;
+    broker.lock_length = LOCK_LENGTH;
+    drop(broker);
+    Ok(double)
+}
+
+/// A topic with a subscription, a connection to send and one to receive.
+pub(super) struct Bare {
+    sender: Sender,
+    receiver: Receiver,
+    _sessions: [SessionHandle<()>; 2],
+    _connections: [ConnectionHandle<()>; 2],
+}
+
+impl Bare {
+    pub(super) async fn open(double: &Double, names: &Names) -> Result<Self> {
+        let topic = names.bare();
+        let (sending, mut outgoing) = connect(double.port(), "bench-out").await?;
+        let (receiving, mut incoming) = connect(double.port(), "bench-in").await?;
+        let receiver = Receiver::builder()
+            .name("bench-in")
+            .source(format!("{topic}/Subscriptions/bench"))
+            .credit_mode(CreditMode::Auto(u32::try_from(2 * BATCH)?))
+            .attach(&mut incoming)
+            .await?;
+        let sender = Sender::attach(&mut outgoing, "bench-out", topic).await?;
+        let (_sessions, _connections) = ([outgoing, incoming], [sending, receiving]);
+        Ok(Self { sender, receiver, _sessions, _connections })
+    }
+}
+
+async fn connect(port: u16, name: &str) -> Result<(ConnectionHandle<()>, SessionHandle<()>)> {
+    let stream = TcpStream::connect(("127.0.0.1", port)).await?;
+    stream.set_nodelay(true)?;
+    let builder = Connection::builder().container_id(name).max_frame_size(FRAME_MAX);
+    let builder = builder.sasl_profile(SaslProfile::Anonymous);
+    let mut connection = builder.open_with_stream(stream).await?;
+    let session = Session::begin(&mut connection).await?;
+    Ok((connection, session))
+}
+
+impl Carrier for Bare {
+    fn how(&self) -> &'static str {
+        "the double of our tests; durable messages with the body alone, all outcomes of a batch awaited \
+                               together, a batch accepted in one disposition"
+    }
+
+    async fn publish(&mut self, count: usize) -> Result<()> {
+        let mut outcomes = Vec::with_capacity(count);
+        for _ in 0..count {
+            let message = Message::builder()
+                .header(Header { durable: true, ..Header::default() })
+                .body(Data(Binary::from(BODY.to_vec())))
+                .build();
+            outcomes.push(self.sender.send_batchable(message).await?);
+        }
+        for outcome in try_join_all(outcomes).await? {
+            anyhow::ensure!(matches!(outcome, Outcome::Accepted(_)), "a message was not taken");
+        }
+        Ok(())
+    }
+
+    async fn consume(&mut self, limit: usize) -> Result<usize> {
+        let mut infos = Vec::with_capacity(limit);
+        for _ in 0..limit {
+            let (info, message) = self.receiver.recv::<Body<Value>>().await?.into_parts();
+            let is_same = match message.body {
+                Body::Data(data) => {
+                    data.into_iter().next().is_some_and(|piece| piece.0[..] == BODY)
+                }
+                _ => false,
+            };
+            anyhow::ensure!(is_same, "another body came back");
+            infos.push(info);
+        }
+        self.receiver.accept_all(infos).await?;
+        Ok(limit)
+    }
+
+    async fn close(self) -> Result<()> {
+        self.sender.close().await?;
+        self.receiver.close().await?;
+        Ok(())
+    }
+}

