@@ -2,6 +2,7 @@
 //! told to move. One binary for all.
 
 mod assembly;
+mod auth;
 mod dead;
 mod idempotency;
 mod jobs;
@@ -16,6 +17,7 @@ mod moving;
 mod queues;
 mod schedules;
 mod site;
+mod surround;
 mod targets;
 mod topics;
 mod work;
