@@ -1,5 +1,6 @@
 //! The REST API, one file per subject, and its description generated from the same code.
 
+mod audit;
 mod batches;
 mod calendar;
 mod clock_change;
@@ -9,8 +10,11 @@ mod jobs;
 mod messages;
 mod queues;
 mod schedule;
+mod session;
 mod storage;
+mod tokens;
 mod topics;
+mod users;
 
 use axum::Json;
 use axum::Router;
@@ -40,7 +44,11 @@ pub(crate) fn routes() -> Router<App> {
         .merge(topics::routes())
         .merge(storage::routes())
         .merge(schedule::routes())
-        .merge(calendar::routes());
+        .merge(calendar::routes())
+        .merge(session::routes())
+        .merge(users::routes())
+        .merge(tokens::routes())
+        .merge(audit::routes());
     let (router, description) =
         OpenApiRouter::with_openapi(Description::openapi()).nest("/api/v1", v1).split_for_parts();
     router.route("/api/openapi.json", get(|| async move { Json(description) }))

@@ -7,6 +7,7 @@ use punctual::{Clock, Inspect, Punctual, Storage};
 use punctual_connect::Opened;
 
 use crate::audit::Audit;
+use crate::auth::{Auth, AuthSettings, Authenticate};
 use crate::queues::Ours;
 use crate::redact::Redaction;
 
@@ -30,6 +31,8 @@ pub struct Parts {
 pub struct App {
     parts: Arc<Parts>,
     audit: Audit,
+    auth: Auth,
+    demo: bool,
     redaction: Arc<Redaction>,
     opened: Option<Arc<(String, Opened)>>,
     ours: Arc<Ours>,
@@ -39,8 +42,38 @@ impl App {
     /// An application of these parts.
     pub fn new(parts: Parts) -> Self {
         let audit = Audit::new(parts.documents.clone(), parts.clock.clone());
+        let auth = Auth::new(AuthSettings::default(), &parts.documents, &parts.clock);
         let (redaction, ours) = (Arc::default(), Arc::default());
-        Self { parts: Arc::new(parts), audit, redaction, opened: None, ours }
+        Self { parts: Arc::new(parts), audit, auth, demo: false, redaction, opened: None, ours }
+    }
+
+    /// Knows callers in this way; without it everybody on this machine may do everything.
+    #[must_use]
+    pub fn authenticating(self, settings: AuthSettings) -> Self {
+        let auth = Auth::new(settings, &self.parts.documents, &self.parts.clock);
+        Self { auth, ..self }
+    }
+
+    /// Asks an application's own way to know callers first.
+    #[must_use]
+    pub fn authenticating_with(self, custom: Arc<dyn Authenticate>) -> Self {
+        let auth = self.auth.clone().custom(custom);
+        Self { auth, ..self }
+    }
+
+    /// Says that what is shown is made up.
+    #[must_use]
+    pub fn demonstrating(self, demo: bool) -> Self {
+        Self { demo, ..self }
+    }
+
+    pub(crate) fn is_demo(&self) -> bool {
+        self.demo
+    }
+
+    /// Knows callers.
+    pub fn auth(&self) -> &Auth {
+        &self.auth
     }
 
     /// Hides what these rules name in every view.

@@ -8,8 +8,9 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use axum::Router;
 use punctual::clock::{add, within};
-use punctual::{Builder, Clock, Punctual, Result, Roles, Stopped, SystemClock};
+use punctual::{Builder, Clock, Error, Punctual, Result, Roles, Stopped, SystemClock};
 use punctual_connect::{Opened, open, open_transport};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
@@ -17,8 +18,10 @@ use tokio::task::JoinSet;
 pub use reload::SOURCE;
 
 use crate::app::{App, Parts};
-use crate::config::{Config, Length, Loaded, ServerRole, Sources};
+use crate::auth::{AuthSettings, Mode, Proxy};
+use crate::config::{AuthMode, Config, Length, Loaded, ServerRole, Sources};
 use crate::listen::{Listening, listen};
+use crate::redact::Redaction;
 use crate::router::router;
 use crate::targets::{Tools, resolve};
 use reload::Reloader;
@@ -61,7 +64,8 @@ impl Assembly {
         } else {
             None
         };
-        let opened = open(&resolve(&config.storage.address)?).await?;
+        let address = resolve(&config.storage.address)?;
+        let opened = open(&address).await?;
         let tools = Tools::new(config, clock.clone())?;
         let mut builder = builder(config, &opened, &tools);
         builder = with_transports(builder, config).await?;
@@ -75,7 +79,12 @@ impl Assembly {
             inspect: opened.inspect.clone(),
             documents: opened.documents.clone(),
             clock: clock.clone(),
-        });
+        })
+        .authenticating(auth_settings(config)?)
+        .demonstrating(demo)
+        .redacting(Redaction::new(&config.redact.names)?)
+        .stored_in(kind_of(&address), opened.clone());
+        warn_without_users(&app).await;
         let schedules = roles.contains(&ServerRole::Scheduler);
         let mut reloader = Reloader::new(&loaded, sources, punctual.clone(), tools);
         if schedules {
@@ -110,7 +119,8 @@ impl Running {
     fn background(&mut self, listening: Option<Listening>, reloader: Option<Reloader>, demo: bool) {
         if let Some(listening) = listening {
             self.address = Some(listening.address());
-            let (router, stopped) = (router(self.app.clone()), stopped(self.stop.subscribe()));
+            let router = prefixed(router(self.app.clone()), &self.app.auth().settings.prefix);
+            let stopped = stopped(self.stop.subscribe());
             self.tasks.spawn(async move {
                 if let Err(error) = listening.serve(router, stopped).await {
                     tracing::error!(%error, "the server no longer answers");
@@ -186,4 +196,47 @@ async fn with_transports(mut builder: Builder, config: &Config) -> Result<Builde
         }
     }
     Ok(builder)
+}
+
+/// How callers are known, as the configuration says.
+fn auth_settings(config: &Config) -> Result<AuthSettings> {
+    let auth = &config.auth;
+    let mode = match auth.mode {
+        AuthMode::None => Mode::None,
+        AuthMode::Password => Mode::Password,
+        AuthMode::Proxy => Mode::Proxy(Proxy {
+            header: auth.proxy_header.clone(),
+            role_header: auth.proxy_role_header.clone(),
+            trusted: auth.proxy_trusted.clone(),
+        }),
+        AuthMode::Oidc => {
+            return Err(Error::unsupported(
+                "this program was built without OpenID Connect; choose auth.mode = \"password\", or \"proxy\" behind a proxy that speaks it",
+            ));
+        }
+    };
+    let prefix = config.server.url_prefix.clone();
+    Ok(AuthSettings { mode, session_length: auth.session_length.get(), prefix })
+}
+
+/// Says how the first user is made, since nobody can log in before.
+async fn warn_without_users(app: &App) {
+    if app.auth().needs_users() && matches!(app.auth().has_users().await, Ok(false)) {
+        tracing::warn!(
+            "there is no user yet, so nobody can log in; make one with `punctual users add NAME --role admin --storage ADDRESS`"
+        );
+    }
+}
+
+/// The kind of storage in one word: what its address begins with.
+fn kind_of(address: &str) -> &str {
+    address.split_once(':').map_or(address, |(kind, _)| kind)
+}
+
+/// Everything under what paths begin with, where they begin with something.
+fn prefixed(router: Router, prefix: &str) -> Router {
+    match prefix.trim_end_matches('/') {
+        "" => router,
+        prefix => Router::new().nest(prefix, router),
+    }
 }

@@ -1,5 +1,6 @@
 //! Who calls, and what they may do. Every endpoint asks; nothing is allowed by default.
 
+use std::convert::Infallible;
 use std::fmt;
 use std::net::IpAddr;
 
@@ -10,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::app::App;
+use crate::auth::Scope;
 use crate::problem::{Answer, Problem};
 
 /// What somebody may do; each may what those before may.
@@ -18,6 +20,8 @@ use crate::problem::{Answer, Problem};
 )]
 #[serde(rename_all = "snake_case")]
 pub enum Role {
+    /// Sees nothing; the scopes of a token may allow single things.
+    Guest,
     /// Sees everything and changes nothing.
     Viewer,
     /// Acts on work: pauses, triggers, sends again.
@@ -29,10 +33,23 @@ pub enum Role {
 impl fmt::Display for Role {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
+            Self::Guest => "guest",
             Self::Viewer => "viewer",
             Self::Operator => "operator",
             Self::Admin => "admin",
         })
+    }
+}
+
+impl Role {
+    /// Reads the name of a role that a person may have.
+    pub fn parse(text: &str) -> Option<Self> {
+        match text.trim().to_ascii_lowercase().as_str() {
+            "viewer" => Some(Self::Viewer),
+            "operator" => Some(Self::Operator),
+            "admin" => Some(Self::Admin),
+            _ => None,
+        }
     }
 }
 
@@ -45,9 +62,23 @@ pub struct Caller {
     pub role: Role,
     /// The address the call came from, when it came over a socket.
     pub from: Option<IpAddr>,
+    /// What a token allows beyond its role.
+    pub scopes: Vec<Scope>,
+    /// What changing calls must show, when a cookie says who calls.
+    pub csrf: Option<String>,
 }
 
 impl Caller {
+    /// Somebody of a role.
+    pub fn new(name: impl Into<String>, role: Role) -> Self {
+        Self { name: name.into(), role, from: None, scopes: Vec::new(), csrf: None }
+    }
+
+    /// Refuses when neither a scope nor the role of an operator allows it.
+    pub fn must_have(&self, scope: Scope) -> Result<(), Problem> {
+        if self.scopes.contains(&scope) { Ok(()) } else { self.must_be(Role::Operator) }
+    }
+
     /// Refuses when the role does not suffice.
     pub fn must_be(&self, role: Role) -> Result<(), Problem> {
         if self.role >= role {
@@ -57,6 +88,18 @@ impl Caller {
             StatusCode::FORBIDDEN,
             format!("this needs the role {role}; {} is {}", self.name, self.role),
         ))
+    }
+}
+
+/// Who calls, when anybody is known.
+#[derive(Clone, Debug)]
+pub(crate) struct MaybeCaller(pub(crate) Option<Caller>);
+
+impl FromRequestParts<App> for MaybeCaller {
+    type Rejection = Infallible;
+
+    async fn from_request_parts(parts: &mut Parts, _: &App) -> Result<Self, Infallible> {
+        Ok(Self(parts.extensions.get::<Caller>().cloned()))
     }
 }
 

@@ -3,7 +3,9 @@
 
 use axum::Router;
 use axum::extract::{OriginalUri, Path};
-use axum::http::header::{CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, ETAG, IF_NONE_MATCH};
+use axum::http::header::{
+    CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, ETAG, IF_NONE_MATCH,
+};
 use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Redirect, Response};
 use axum::routing::get;
@@ -38,15 +40,13 @@ async fn file(Path(path): Path<String>, headers: HeaderMap) -> Response {
 
 fn serve(path: &str, headers: &HeaderMap) -> Response {
     let Some(file) = Files::get(path) else {
-        return crate::problem::Problem::not_found(format!("there is nothing at /{path}")).into_response();
+        return crate::problem::Problem::not_found(format!("there is nothing at /{path}"))
+            .into_response();
     };
     let etag = etag(&file);
     let is_known = etag.is_some() && headers.get(IF_NONE_MATCH) == etag.as_ref();
-    let mut response = if is_known {
-        StatusCode::NOT_MODIFIED.into_response()
-    } else {
-        file.data.into_response()
-    };
+    let mut response =
+        if is_known { StatusCode::NOT_MODIFIED.into_response() } else { file.data.into_response() };
     let headers = response.headers_mut();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static(kind(path)));
     headers.insert(CONTENT_SECURITY_POLICY, HeaderValue::from_static(POLICY));

@@ -27,6 +27,9 @@ pub struct Problem {
     /// What is wrong with single fields.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     errors: Vec<FieldProblem>,
+    /// In how many seconds to try again.
+    #[serde(skip)]
+    wait: Option<u64>,
 }
 
 /// What is wrong with one field.
@@ -47,6 +50,7 @@ impl Problem {
             status: status.as_u16(),
             detail: detail.into(),
             errors: Vec::new(),
+            wait: (status == StatusCode::SERVICE_UNAVAILABLE).then_some(5),
         }
     }
 
@@ -87,6 +91,12 @@ impl Problem {
         self
     }
 
+    /// Says in how many seconds to try again.
+    #[must_use]
+    pub fn retry_after(self, seconds: u64) -> Self {
+        Self { wait: Some(seconds), ..self }
+    }
+
     /// The HTTP status.
     pub fn status(&self) -> StatusCode {
         StatusCode::from_u16(self.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)
@@ -116,12 +126,12 @@ impl From<Error> for Problem {
 
 impl IntoResponse for Problem {
     fn into_response(self) -> Response {
-        let status = self.status();
+        let (status, wait) = (self.status(), self.wait);
         let mut response = (status, Json(self)).into_response();
         let headers = response.headers_mut();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
-        if status == StatusCode::SERVICE_UNAVAILABLE {
-            headers.insert(RETRY_AFTER, HeaderValue::from_static("5"));
+        if let Some(wait) = wait {
+            headers.insert(RETRY_AFTER, HeaderValue::from(wait));
         }
         response
     }

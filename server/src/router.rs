@@ -1,29 +1,17 @@
-//! The whole of HTTP: the API, its description, and what surrounds every request.
+//! The whole of HTTP: the API, its description, the dashboard, and what surrounds every request.
 
 use axum::Router;
-use axum::extract::Request;
-use axum::middleware::{Next, from_fn, from_fn_with_state};
-use axum::response::Response;
+use axum::middleware::from_fn_with_state;
 
-use crate::api;
 use crate::app::App;
-use crate::caller::{Caller, Role};
-use crate::dashboard;
-use crate::idempotency;
+use crate::surround::surround;
+use crate::{api, auth, dashboard, idempotency};
 
 /// Everything the server answers.
 pub fn router(app: App) -> Router {
-    api::routes()
+    let routes = api::routes()
         .merge(dashboard::routes())
         .layer(from_fn_with_state(app.clone(), idempotency::layer))
-        .layer(from_fn(anybody))
-        .with_state(app)
-}
-
-/// Without an auth choice only this machine is listened to, and whoever is on it may do everything, unless
-/// the application around this router has said who calls.
-async fn anybody(mut request: Request, next: Next) -> Response {
-    let anybody = || Caller { name: "local".to_owned(), role: Role::Admin, from: None };
-    request.extensions_mut().get_or_insert_with(anybody);
-    next.run(request).await
+        .layer(from_fn_with_state(app.clone(), auth::layer));
+    surround(routes, &app).with_state(app)
 }

@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)] // a set-up that fails is a test that fails
 
 mod assembly;
+mod auth;
 mod dead;
 mod idempotency;
 mod jobs;
@@ -18,6 +19,7 @@ mod moving;
 mod queues;
 mod schedules;
 mod site;
+mod surround;
 mod targets;
 mod topics;
 mod work;

@@ -64,7 +64,7 @@ impl Site {
     pub(crate) async fn send(&self, mut request: Request<Body>) -> Answered {
         if let Some(role) = self.role {
             let name = role.to_string();
-            request.extensions_mut().insert(Caller { name, role, from: None });
+            request.extensions_mut().insert(Caller::new(name, role));
         }
         let response = self.router.clone().oneshot(request).await.unwrap();
         let (status, headers) = (response.status(), response.headers().clone());

@@ -17,7 +17,8 @@ use super::acting::{message_id, unknown};
 use super::draft::PublishRequest;
 use crate::app::App;
 use crate::audit::Change;
-use crate::caller::{Caller, Role};
+use crate::auth::Scope;
+use crate::caller::Caller;
 use crate::extract::{Body, Path};
 use crate::problem::{Answer, Problem};
 
@@ -70,7 +71,7 @@ pub(crate) async fn publish(
     caller: Caller,
     Body(request): Body<PublishRequest>,
 ) -> Answer<(StatusCode, Json<PublishedView>)> {
-    caller.must_be(Role::Operator)?;
+    caller.must_have(Scope::Publish)?;
     let topic = request.topic()?.to_owned();
     let published = request.publish(&app)?.await?;
     let change = Change::new("message.publish", published.id).to(&topic);
@@ -86,7 +87,7 @@ pub(crate) async fn publish_many(
     caller: Caller,
     Body(request): Body<PublishManyRequest>,
 ) -> Answer<(StatusCode, Json<PublishedManyView>)> {
-    caller.must_be(Role::Operator)?;
+    caller.must_have(Scope::Publish)?;
     let count = request.items.len();
     if count == 0 || count > ITEMS_MAX {
         return Err(Problem::refused(format!("{count} messages; send 1 to {ITEMS_MAX} at once"))
@@ -114,7 +115,7 @@ pub(crate) async fn clone(
     Path(id): Path<String>,
     Body(edits): Body<PublishRequest>,
 ) -> Answer<(StatusCode, Json<PublishedView>)> {
-    caller.must_be(Role::Operator)?;
+    caller.must_have(Scope::Publish)?;
     let id = message_id(&id)?;
     let record = app.punctual.admin().message(id).await?.ok_or_else(|| unknown(id))?;
     let (request, content) = like(&record, edits)?;

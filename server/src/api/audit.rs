@@ -1,0 +1,77 @@
+//! The audit trail, for people.
+
+use axum::Json;
+use axum::extract::State;
+use serde::Deserialize;
+use utoipa::IntoParams;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use crate::app::App;
+use crate::audit::Entry;
+use crate::caller::{Caller, Role};
+use crate::extract::Query;
+use crate::page::{Listing, PageQuery};
+use crate::problem::Answer;
+
+/// The most entries that are looked at for one page.
+const LOOKED_AT_MAX: usize = 10_000;
+/// How many are read at once.
+const BATCH: usize = 500;
+
+/// What this file answers.
+pub(crate) fn routes() -> OpenApiRouter<App> {
+    OpenApiRouter::new().routes(routes!(list))
+}
+
+/// Which entries; what is not given does not matter.
+#[derive(Clone, Debug, Default, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct Wanted {
+    /// Only by this one.
+    who: Option<String>,
+    /// Only what begins with this, such as `job` or `job.pause`.
+    what: Option<String>,
+    /// Only to this.
+    target: Option<String>,
+    limit: Option<usize>,
+    after: Option<String>,
+}
+
+impl Wanted {
+    fn has(&self, entry: &Entry) -> bool {
+        self.who.as_ref().is_none_or(|who| entry.who == *who)
+            && self.what.as_ref().is_none_or(|what| entry.what.starts_with(what.as_str()))
+            && self.target.as_ref().is_none_or(|target| entry.target == *target)
+    }
+}
+
+/// Who changed what, newest first.
+#[utoipa::path(get, path = "/audit", tag = "audit", params(Wanted), responses((status = 200, body = Listing<Entry>)))]
+async fn list(
+    State(app): State<App>,
+    caller: Caller,
+    Query(wanted): Query<Wanted>,
+) -> Answer<Json<Listing<Entry>>> {
+    caller.must_be(Role::Viewer)?;
+    let limit = PageQuery { limit: wanted.limit, after: None }.limit()?;
+    let mut after = wanted.after.clone();
+    let mut items = Vec::new();
+    for _ in 0..LOOKED_AT_MAX / BATCH {
+        let entries = app.audit().list(after.clone(), BATCH).await?;
+        let is_last = entries.len() < BATCH;
+        for entry in entries {
+            if items.len() == limit {
+                return Ok(Json(Listing { items, next: after }));
+            }
+            after = Some(entry.id.clone());
+            if wanted.has(&entry) {
+                items.push(entry);
+            }
+        }
+        if is_last {
+            return Ok(Json(Listing::whole(items)));
+        }
+    }
+    Ok(Json(Listing { items, next: after }))
+}

@@ -1,0 +1,169 @@
+//! Logging in and out, and who one is.
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::header::{HeaderName, SET_COOKIE};
+use axum::http::{HeaderMap, HeaderValue, StatusCode};
+use axum::response::{IntoResponse, Response};
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use crate::app::App;
+use crate::audit::Change;
+use crate::auth::{COOKIE_NAME, Mode, cookie, csrf_of};
+use crate::caller::{Caller, MaybeCaller, Role};
+use crate::extract::Body;
+use crate::problem::{Answer, Problem};
+
+/// What this file answers.
+pub(crate) fn routes() -> OpenApiRouter<App> {
+    OpenApiRouter::new().routes(routes!(show, begin, end)).routes(routes!(password))
+}
+
+/// Who one is.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub(crate) struct SessionView {
+    /// Whether somebody is known.
+    authenticated: bool,
+    /// Who.
+    user: Option<Person>,
+    /// What changing calls show as `X-CSRF-Token`, when a cookie says who one is.
+    csrf: Option<String>,
+    /// How callers are known: `none`, `password` or `proxy`.
+    auth: &'static str,
+    /// The version of the server.
+    version: &'static str,
+    /// Whether it shows off.
+    demo: bool,
+}
+
+/// Somebody.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub(crate) struct Person {
+    name: String,
+    role: Role,
+}
+
+/// A name and a password.
+#[derive(Clone, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Login {
+    name: String,
+    password: String,
+}
+
+/// An old and a new password.
+#[derive(Clone, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct NewPassword {
+    old: String,
+    new: String,
+}
+
+fn view(app: &App, caller: Option<Caller>) -> SessionView {
+    let csrf = caller.as_ref().and_then(|caller| caller.csrf.clone());
+    SessionView {
+        authenticated: caller.is_some(),
+        user: caller.map(|caller| Person { name: caller.name, role: caller.role }),
+        csrf,
+        auth: app.auth().word(),
+        version: env!("CARGO_PKG_VERSION"),
+        demo: app.is_demo(),
+    }
+}
+
+/// Who one is; also answered to nobody.
+#[utoipa::path(get, path = "/session", tag = "session", security(()), responses((status = 200, body = SessionView)))]
+async fn show(State(app): State<App>, MaybeCaller(caller): MaybeCaller) -> Json<SessionView> {
+    Json(view(&app, caller))
+}
+
+/// Logs in.
+#[utoipa::path(post, path = "/session", tag = "session", security(()), request_body = Login, responses(
+    (status = 200, body = SessionView), (status = 401, body = Problem), (status = 429, body = Problem)))]
+async fn begin(
+    State(app): State<App>,
+    MaybeCaller(before): MaybeCaller,
+    headers: HeaderMap,
+    Body(login): Body<Login>,
+) -> Answer<Response> {
+    let auth = app.auth();
+    if auth.settings.mode != Mode::Password {
+        let sentence = format!("nobody logs in here; the auth mode is {}", auth.word());
+        return Err(Problem::conflict(sentence));
+    }
+    let from = before.and_then(|caller| caller.from);
+    let user = auth.check(&login.name, &login.password, from).await?;
+    if let Some(old) = cookie(&headers) {
+        auth.sessions.end(&old).await?;
+    }
+    let now = app.clock.now();
+    auth.users.change(&user.name, |user| user.last_login_at = Some(now)).await?;
+    let secret = auth.sessions.begin(&user).await?;
+    let caller =
+        Caller { from, csrf: Some(csrf_of(&secret)), ..Caller::new(&user.name, user.role) };
+    app.audit().note(&caller, Change::new("session.begin", &user.name)).await?;
+    Ok((with_cookie(&app, &headers, &secret)?, Json(view(&app, Some(caller)))).into_response())
+}
+
+/// Logs out.
+#[utoipa::path(delete, path = "/session", tag = "session", responses((status = 204)))]
+async fn end(State(app): State<App>, headers: HeaderMap) -> Answer<Response> {
+    if let Some(secret) = cookie(&headers) {
+        app.auth().sessions.end(&secret).await?;
+    }
+    let gone = format!("{COOKIE_NAME}=; Path={}; Max-Age=0; HttpOnly; SameSite=Strict", path(&app));
+    Ok((StatusCode::NO_CONTENT, [(SET_COOKIE, header(&gone)?)]).into_response())
+}
+
+/// Changes one's own password; all other sessions end.
+#[utoipa::path(post, path = "/session/password", tag = "session", request_body = NewPassword, responses(
+    (status = 204), (status = 401, body = Problem), (status = 422, body = Problem)))]
+async fn password(
+    State(app): State<App>,
+    caller: Caller,
+    headers: HeaderMap,
+    Body(request): Body<NewPassword>,
+) -> Answer<Response> {
+    caller.must_be(Role::Viewer)?;
+    let auth = app.auth();
+    let user = auth.check(&caller.name, &request.old, caller.from).await?;
+    let hash = auth.hash(&request.new).await?;
+    let change = |user: &mut crate::auth::User| {
+        user.hash = hash.clone();
+        user.generation += 1;
+    };
+    let (_, user) = auth.users.change(&user.name, change).await?;
+    app.audit().note(&caller, Change::new("user.password", &user.name)).await?;
+    if let Some(old) = cookie(&headers) {
+        auth.sessions.end(&old).await?;
+    }
+    let secret = auth.sessions.begin(&user).await?;
+    Ok((StatusCode::NO_CONTENT, with_cookie(&app, &headers, &secret)?).into_response())
+}
+
+fn with_cookie(
+    app: &App,
+    headers: &HeaderMap,
+    secret: &str,
+) -> Answer<[(HeaderName, HeaderValue); 1]> {
+    let length = app.auth().settings.session_length.as_secs();
+    let forwarded = headers.get("x-forwarded-proto").and_then(|value| value.to_str().ok());
+    let secure = if forwarded == Some("https") { "; Secure" } else { "" };
+    let text = format!(
+        "{COOKIE_NAME}={secret}; Path={}; Max-Age={length}; HttpOnly; SameSite=Strict{secure}",
+        path(app)
+    );
+    Ok([(SET_COOKIE, header(&text)?)])
+}
+
+fn path(app: &App) -> String {
+    format!("{}/", app.auth().settings.prefix.trim_end_matches('/'))
+}
+
+fn header(text: &str) -> Answer<HeaderValue> {
+    HeaderValue::from_str(text)
+        .map_err(|_| Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "a cookie cannot be written"))
+}

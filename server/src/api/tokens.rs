@@ -1,0 +1,143 @@
+//! Tokens for programs. The secret is shown once, when the token is made.
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::StatusCode;
+use jiff::Timestamp;
+use punctual::clock::add;
+use punctual::schedule::parse_duration;
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use crate::app::App;
+use crate::audit::Change;
+use crate::auth::{Scope, Token};
+use crate::caller::{Caller, Role};
+use crate::extract::{Body, Path, Query};
+use crate::page::{Listing, PageQuery};
+use crate::problem::{Answer, Problem};
+
+/// The most characters of a token's name.
+const NAME_MAX: usize = 100;
+
+/// What this file answers.
+pub(crate) fn routes() -> OpenApiRouter<App> {
+    OpenApiRouter::new().routes(routes!(list, create)).routes(routes!(revoke))
+}
+
+/// A token, without its secret.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub(crate) struct TokenView {
+    /// Its id.
+    id: String,
+    /// What it is for.
+    name: String,
+    /// What it allows.
+    scopes: Vec<Scope>,
+    /// Who made it.
+    user: String,
+    /// When.
+    created_at: Timestamp,
+    /// When it was last used, to the minute.
+    last_used_at: Option<Timestamp>,
+    /// When it ends.
+    expires_at: Option<Timestamp>,
+    /// The whole token; shown when it is made and never again.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    secret: Option<String>,
+}
+
+impl From<Token> for TokenView {
+    fn from(token: Token) -> Self {
+        let Token { id, name, scopes, user, created_at, last_used_at, expires_at, .. } = token;
+        Self { id, name, scopes, user, created_at, last_used_at, expires_at, secret: None }
+    }
+}
+
+/// A token to be made.
+#[derive(Clone, Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct NewToken {
+    /// What it is for.
+    name: String,
+    /// What it allows.
+    scopes: Vec<Scope>,
+    /// How long it lasts, such as `90d`; for ever when not given.
+    expires_in: Option<String>,
+}
+
+/// Tokens: one's own, and for an admin all of them.
+#[utoipa::path(get, path = "/tokens", tag = "tokens", params(PageQuery), responses((status = 200, body = Listing<TokenView>)))]
+async fn list(
+    State(app): State<App>,
+    caller: Caller,
+    Query(page): Query<PageQuery>,
+) -> Answer<Json<Listing<TokenView>>> {
+    caller.must_be(Role::Viewer)?;
+    let limit = page.limit()?;
+    let tokens = app.auth().tokens.list(page.after, limit).await?;
+    let next =
+        (tokens.len() == limit).then(|| tokens.last().map(|token| token.id.clone())).flatten();
+    let seen = |token: &Token| caller.role == Role::Admin || token.user == caller.name;
+    let items = tokens.into_iter().filter(seen).map(TokenView::from).collect();
+    Ok(Json(Listing { items, next }))
+}
+
+/// Makes a token, which allows no more than its maker.
+#[utoipa::path(post, path = "/tokens", tag = "tokens", request_body = NewToken, responses(
+    (status = 201, body = TokenView), (status = 403, body = Problem), (status = 422, body = Problem)))]
+async fn create(
+    State(app): State<App>,
+    caller: Caller,
+    Body(request): Body<NewToken>,
+) -> Answer<(StatusCode, Json<TokenView>)> {
+    caller.must_be(Role::Operator)?;
+    if !(1..=NAME_MAX).contains(&request.name.trim().chars().count()) {
+        let sentence = format!("a token needs a name of 1 to {NAME_MAX} characters");
+        return Err(Problem::refused(sentence).field("name", "1 to 100 characters"));
+    }
+    if request.scopes.is_empty() {
+        let sentence =
+            "a token without scopes allows nothing; give read, operate, admin, work or publish";
+        return Err(Problem::refused(sentence).field("scopes", "at least one"));
+    }
+    if request.scopes.contains(&Scope::Admin) {
+        caller.must_be(Role::Admin)?;
+    }
+    let expires_at = match &request.expires_in {
+        None => None,
+        Some(text) => {
+            let length = parse_duration(text).map_err(|error| {
+                Problem::refused(error.to_string()).field("expires_in", error.to_string())
+            })?;
+            Some(add(app.clock.now(), length))
+        }
+    };
+    let (name, scopes) = (request.name.trim().to_owned(), request.scopes);
+    let made = app.auth().tokens.create(name, scopes, caller.name.clone(), expires_at).await?;
+    let view = TokenView::from(made.0);
+    app.audit().note(&caller, Change::new("token.create", &view.id).to(&view)).await?;
+    Ok((StatusCode::CREATED, Json(TokenView { secret: Some(made.1), ..view })))
+}
+
+/// Revokes a token: one's own, or any for an admin.
+#[utoipa::path(delete, path = "/tokens/{id}", tag = "tokens", params(("id" = String, Path)), responses(
+    (status = 204), (status = 404, body = Problem)))]
+async fn revoke(
+    State(app): State<App>,
+    caller: Caller,
+    Path(id): Path<String>,
+) -> Answer<StatusCode> {
+    caller.must_be(Role::Operator)?;
+    let unknown = || Problem::not_found(format!("there is no token {id:?}"));
+    let token = app.auth().tokens.get(&id).await?.ok_or_else(unknown)?;
+    if token.user != caller.name {
+        caller.must_be(Role::Admin)?;
+    }
+    app.auth().tokens.revoke(&id).await?;
+    let before = TokenView::from(token);
+    app.audit().note(&caller, Change::new("token.revoke", &id).from(&before)).await?;
+    Ok(StatusCode::NO_CONTENT)
+}

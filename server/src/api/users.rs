@@ -1,0 +1,166 @@
+//! Users: who may log in, and what they may do.
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::StatusCode;
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use crate::app::App;
+use crate::audit::Change;
+use crate::auth::User;
+use crate::caller::{Caller, Role};
+use crate::extract::{Body, Path, Query};
+use crate::page::{Listing, PageQuery};
+use crate::problem::{Answer, Problem};
+
+/// What this file answers.
+pub(crate) fn routes() -> OpenApiRouter<App> {
+    OpenApiRouter::new().routes(routes!(list, create)).routes(routes!(one, change, delete))
+}
+
+/// Somebody who may log in.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub(crate) struct UserView {
+    /// The name.
+    name: String,
+    /// What they may do.
+    role: Role,
+    /// Since when they are known.
+    created_at: Timestamp,
+    /// When they last logged in.
+    last_login_at: Option<Timestamp>,
+    /// Whether they may not, at present.
+    disabled: bool,
+}
+
+impl From<User> for UserView {
+    fn from(user: User) -> Self {
+        let User { name, role, created_at, last_login_at, disabled, .. } = user;
+        Self { name, role, created_at, last_login_at, disabled }
+    }
+}
+
+/// Somebody new.
+#[derive(Clone, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct NewUser {
+    name: String,
+    role: Role,
+    password: String,
+}
+
+/// What is to be different.
+#[derive(Clone, Default, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct UserChange {
+    role: Option<Role>,
+    password: Option<String>,
+    disabled: Option<bool>,
+}
+
+/// Every user, by name.
+#[utoipa::path(get, path = "/users", tag = "users", params(PageQuery), responses((status = 200, body = Listing<UserView>)))]
+async fn list(
+    State(app): State<App>,
+    caller: Caller,
+    Query(page): Query<PageQuery>,
+) -> Answer<Json<Listing<UserView>>> {
+    caller.must_be(Role::Admin)?;
+    let limit = page.limit()?;
+    let users = app.auth().users.list(page.after, limit).await?;
+    let next = (users.len() == limit).then(|| users.last().map(|user| user.name.clone())).flatten();
+    Ok(Json(Listing { items: users.into_iter().map(UserView::from).collect(), next }))
+}
+
+/// Makes a user.
+#[utoipa::path(post, path = "/users", tag = "users", request_body = NewUser, responses(
+    (status = 201, body = UserView), (status = 409, body = Problem), (status = 422, body = Problem)))]
+async fn create(
+    State(app): State<App>,
+    caller: Caller,
+    Body(request): Body<NewUser>,
+) -> Answer<(StatusCode, Json<UserView>)> {
+    caller.must_be(Role::Admin)?;
+    let role = given(request.role)?;
+    let user = User {
+        name: request.name,
+        role,
+        hash: app.auth().hash(&request.password).await?,
+        generation: 1,
+        disabled: false,
+        created_at: app.clock.now(),
+        last_login_at: None,
+    };
+    app.auth().users.create(&user).await?;
+    let view = UserView::from(user);
+    app.audit().note(&caller, Change::new("user.create", &view.name).to(&view)).await?;
+    Ok((StatusCode::CREATED, Json(view)))
+}
+
+/// One user.
+#[utoipa::path(get, path = "/users/{name}", tag = "users", params(("name" = String, Path)), responses(
+    (status = 200, body = UserView), (status = 404, body = Problem)))]
+async fn one(
+    State(app): State<App>,
+    caller: Caller,
+    Path(name): Path<String>,
+) -> Answer<Json<UserView>> {
+    caller.must_be(Role::Admin)?;
+    Ok(Json(app.auth().users.get(&name).await?.into()))
+}
+
+/// Changes a user. A new role or password, or being disabled, ends their sessions.
+#[utoipa::path(patch, path = "/users/{name}", tag = "users", params(("name" = String, Path)), request_body = UserChange,
+    responses((status = 200, body = UserView), (status = 404, body = Problem), (status = 422, body = Problem)))]
+async fn change(
+    State(app): State<App>,
+    caller: Caller,
+    Path(name): Path<String>,
+    Body(request): Body<UserChange>,
+) -> Answer<Json<UserView>> {
+    caller.must_be(Role::Admin)?;
+    let role = request.role.map(given).transpose()?;
+    app.auth().users.get(&name).await?;
+    let hash = match &request.password {
+        Some(password) => Some(app.auth().hash(password).await?),
+        None => None,
+    };
+    let alter = |user: &mut User| {
+        user.role = role.unwrap_or(user.role);
+        user.disabled = request.disabled.unwrap_or(user.disabled);
+        user.hash = hash.clone().unwrap_or_else(|| user.hash.clone());
+        user.generation += 1;
+    };
+    let (before, after) = app.auth().users.change(&name, alter).await?;
+    let (before, after) = (UserView::from(before), UserView::from(after));
+    app.audit().note(&caller, Change::new("user.change", &name).from(&before).to(&after)).await?;
+    Ok(Json(after))
+}
+
+/// Removes a user; their sessions end.
+#[utoipa::path(delete, path = "/users/{name}", tag = "users", params(("name" = String, Path)), responses(
+    (status = 204), (status = 404, body = Problem)))]
+async fn delete(
+    State(app): State<App>,
+    caller: Caller,
+    Path(name): Path<String>,
+) -> Answer<StatusCode> {
+    caller.must_be(Role::Admin)?;
+    let before = UserView::from(app.auth().users.get(&name).await?);
+    app.auth().users.remove(&name).await?;
+    app.audit().note(&caller, Change::new("user.delete", &name).from(&before)).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// A role that a person may have.
+fn given(role: Role) -> Answer<Role> {
+    if role == Role::Guest {
+        let sentence = "a user is viewer, operator or admin; guest is for tokens only";
+        return Err(Problem::refused(sentence).field("role", "viewer, operator or admin"));
+    }
+    Ok(role)
+}

@@ -1,0 +1,320 @@
+//! Who calls. A request shows a session's cookie, a token, a name and a password, or comes from a proxy that
+//! has asked already; each leads to a [`Caller`] or to none. What a caller may do is asked by the endpoints.
+
+mod origin;
+mod password;
+mod session;
+mod throttle;
+mod token;
+mod user;
+
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use axum::extract::{Request, State};
+use axum::http::header::{AUTHORIZATION, COOKIE};
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, StatusCode};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use punctual::Clock;
+use punctual::documents::Documents;
+
+pub(crate) use self::session::{COOKIE_NAME, csrf_of};
+pub use self::token::Scope;
+pub(crate) use self::token::Token;
+pub(crate) use self::user::User;
+
+use self::password::Passwords;
+use self::session::Sessions;
+use self::throttle::Throttle;
+use self::token::Tokens;
+use self::user::Users;
+use crate::app::App;
+use crate::caller::{Caller, Role};
+use crate::config::Networks;
+use crate::problem::{Answer, Problem};
+
+/// How callers are known.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub enum Mode {
+    /// Nobody has to say who they are; only for this machine.
+    #[default]
+    None,
+    /// Users with a name and a password.
+    Password,
+    /// A proxy in front has asked, and says who it is in a header.
+    Proxy(Proxy),
+}
+
+/// What a proxy in front says, and from where.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Proxy {
+    /// The header with the name.
+    pub header: String,
+    /// The header with the role; without it a user's own, and viewer for those without one.
+    pub role_header: Option<String>,
+    /// The addresses it may come from.
+    pub trusted: Networks,
+}
+
+/// How callers are known, and for how long.
+#[derive(Clone, Debug)]
+pub struct AuthSettings {
+    /// How.
+    pub mode: Mode,
+    /// How long a session lasts without being used.
+    pub session_length: Duration,
+    /// What every path begins with.
+    pub prefix: String,
+}
+
+impl Default for AuthSettings {
+    fn default() -> Self {
+        let session_length = Duration::from_secs(12 * 60 * 60);
+        Self { mode: Mode::None, session_length, prefix: String::new() }
+    }
+}
+
+/// An application's own way to know callers; asked before all others.
+#[async_trait]
+pub trait Authenticate: Send + Sync + 'static {
+    /// Who calls; none when this way does not know.
+    async fn authenticate(&self, request: &Parts) -> Result<Option<Caller>, Problem>;
+}
+
+/// Knows callers.
+#[derive(Clone)]
+pub struct Auth {
+    pub(crate) settings: Arc<AuthSettings>,
+    pub(crate) users: Users,
+    pub(crate) sessions: Sessions,
+    pub(crate) tokens: Tokens,
+    passwords: Passwords,
+    throttle: Arc<Throttle>,
+    clock: Arc<dyn Clock>,
+    custom: Option<Arc<dyn Authenticate>>,
+}
+
+impl Auth {
+    pub(crate) fn new(
+        settings: AuthSettings,
+        documents: &Arc<dyn Documents>,
+        clock: &Arc<dyn Clock>,
+    ) -> Self {
+        let sessions = Sessions::new(documents, clock, settings.session_length);
+        Self {
+            settings: Arc::new(settings),
+            users: Users::new(documents, clock),
+            sessions,
+            tokens: Tokens::new(documents, clock),
+            passwords: Passwords::default(),
+            throttle: Arc::default(),
+            clock: clock.clone(),
+            custom: None,
+        }
+    }
+
+    /// The same, asking an application's own way first.
+    #[must_use]
+    pub fn custom(self, custom: Arc<dyn Authenticate>) -> Self {
+        Self { custom: Some(custom), ..self }
+    }
+
+    /// The mode in one word.
+    pub(crate) fn word(&self) -> &'static str {
+        match self.settings.mode {
+            Mode::None => "none",
+            Mode::Password => "password",
+            Mode::Proxy(_) => "proxy",
+        }
+    }
+
+    /// Whether people log in by a name and a password.
+    pub(crate) fn needs_users(&self) -> bool {
+        self.settings.mode == Mode::Password
+    }
+
+    pub(crate) async fn has_users(&self) -> punctual::Result<bool> {
+        Ok(!self.users.list(None, 1).await?.is_empty())
+    }
+
+    /// Checks a name and a password; every wrong one makes the next wait longer. An unknown name takes the
+    /// same way as a wrong password.
+    pub(crate) async fn check(
+        &self,
+        name: &str,
+        password: &str,
+        from: Option<IpAddr>,
+    ) -> Answer<User> {
+        let now = self.clock.now();
+        self.throttle.admit(name, from, now)?;
+        let user = self.users.find(name).await?;
+        let hash = user.as_ref().map(|user| user.hash.clone());
+        let is_right = self.passwords.verify(hash, password.to_owned()).await?;
+        match user.filter(|user| is_right && !user.disabled) {
+            Some(user) => {
+                self.throttle.succeeded(name, from);
+                Ok(user)
+            }
+            None => {
+                self.throttle.failed(name, from, now);
+                let sentence = "the name or the password is wrong";
+                Err(Problem::new(StatusCode::UNAUTHORIZED, sentence))
+            }
+        }
+    }
+
+    /// The hash of a password that is good enough.
+    pub(crate) async fn hash(&self, password: &str) -> Answer<String> {
+        password::judge(password)?;
+        Ok(self.passwords.hash(password.to_owned()).await?)
+    }
+
+    async fn caller(&self, parts: &Parts, from: Option<IpAddr>) -> Answer<Option<Caller>> {
+        if let Some(custom) = &self.custom
+            && let Some(caller) = custom.authenticate(parts).await?
+        {
+            return Ok(Some(caller));
+        }
+        if let Some(text) = authorization(&parts.headers) {
+            return self.authorized(text, from).await.map(Some);
+        }
+        if let Some(secret) = query_token(parts) {
+            return self.bearer(secret, from).await.map(Some);
+        }
+        match &self.settings.mode {
+            Mode::None => {
+                origin::check_host(&parts.headers)?;
+                Ok(Some(Caller { from, ..Caller::new("local", Role::Admin) }))
+            }
+            Mode::Password => self.by_cookie(&parts.headers, from).await,
+            Mode::Proxy(proxy) => self.by_proxy(proxy, &parts.headers, from).await,
+        }
+    }
+
+    async fn authorized(&self, text: &str, from: Option<IpAddr>) -> Answer<Caller> {
+        match text.split_once(' ') {
+            Some((kind, secret)) if kind.eq_ignore_ascii_case("bearer") => {
+                self.bearer(secret.trim(), from).await
+            }
+            Some((kind, pair)) if kind.eq_ignore_ascii_case("basic") => {
+                let (name, password) = basic(pair.trim()).ok_or_else(unreadable)?;
+                let user = self.check(&name, &password, from).await?;
+                Ok(Caller { from, ..Caller::new(user.name, user.role) })
+            }
+            _ => Err(unreadable()),
+        }
+    }
+
+    async fn bearer(&self, secret: &str, from: Option<IpAddr>) -> Answer<Caller> {
+        let token = self.tokens.find(secret).await?.ok_or_else(|| {
+            let sentence = "the token is unknown, revoked or has expired; make another one";
+            Problem::new(StatusCode::UNAUTHORIZED, sentence)
+        })?;
+        // A token is never more than the one who made it.
+        let role = match self.users.find(&token.user).await? {
+            Some(user) if user.disabled => {
+                let sentence = format!("the user {:?} of this token is disabled", user.name);
+                return Err(Problem::new(StatusCode::UNAUTHORIZED, sentence));
+            }
+            Some(user) => token.role().min(user.role),
+            None => token.role(),
+        };
+        let scopes = token.scopes.clone();
+        Ok(Caller { from, scopes, ..Caller::new(format!("token {}", token.name), role) })
+    }
+
+    async fn by_cookie(&self, headers: &HeaderMap, from: Option<IpAddr>) -> Answer<Option<Caller>> {
+        let Some(secret) = cookie(headers) else { return Ok(None) };
+        let Some(session) = self.sessions.find(&secret).await? else { return Ok(None) };
+        let user = self.users.find(&session.user).await?;
+        let user = user.filter(|user| !user.disabled && user.generation == session.generation);
+        let caller = user.map(|user| {
+            let csrf = Some(csrf_of(&secret));
+            Caller { from, csrf, ..Caller::new(user.name, user.role) }
+        });
+        Ok(caller)
+    }
+
+    async fn by_proxy(
+        &self,
+        proxy: &Proxy,
+        headers: &HeaderMap,
+        from: Option<IpAddr>,
+    ) -> Answer<Option<Caller>> {
+        let is_trusted = from.is_some_and(|from| proxy.trusted.has_address(from));
+        let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
+        let Some(name) = text(&proxy.header).filter(|_| is_trusted) else { return Ok(None) };
+        let said = proxy.role_header.as_deref().and_then(text);
+        let role = match said {
+            Some(said) => Role::parse(said).ok_or_else(|| {
+                Problem::new(
+                    StatusCode::FORBIDDEN,
+                    format!(
+                        "the proxy says the role {said:?}; there are viewer, operator and admin"
+                    ),
+                )
+            })?,
+            None => self.users.find(name).await?.map_or(Role::Viewer, |user| user.role),
+        };
+        Ok(Some(Caller { from, ..Caller::new(name, role) }))
+    }
+}
+
+/// Finds out who calls, and refuses changes that another site makes a browser send. Whom the application
+/// around this router has put in is left alone.
+pub(crate) async fn layer(State(app): State<App>, request: Request, next: Next) -> Response {
+    if request.extensions().get::<Caller>().is_some() {
+        return next.run(request).await;
+    }
+    let (mut parts, body) = request.into_parts();
+    let from = origin::address(&parts);
+    match app.auth().caller(&parts, from).await {
+        Ok(caller) => {
+            if let Err(problem) = origin::check(&parts, caller.as_ref()) {
+                return problem.into_response();
+            }
+            if let Some(caller) = caller {
+                parts.extensions.insert(caller);
+            }
+            next.run(Request::from_parts(parts, body)).await
+        }
+        Err(problem) => problem.into_response(),
+    }
+}
+
+fn authorization(headers: &HeaderMap) -> Option<&str> {
+    headers.get(AUTHORIZATION)?.to_str().ok()
+}
+
+/// A browser cannot give an event stream a header, so there, and only there, the query may hold the token.
+fn query_token(parts: &Parts) -> Option<&str> {
+    let query = parts.uri.query().filter(|_| parts.uri.path().ends_with("/events"))?;
+    query.split('&').find_map(|pair| pair.strip_prefix("token="))
+}
+
+/// The session's secret in the cookies.
+pub(crate) fn cookie(headers: &HeaderMap) -> Option<String> {
+    let all = headers.get_all(COOKIE).iter().filter_map(|value| value.to_str().ok());
+    all.flat_map(|text| text.split(';')).find_map(|pair| {
+        let (name, value) = pair.trim().split_once('=')?;
+        (name == COOKIE_NAME).then(|| value.to_owned())
+    })
+}
+
+fn basic(pair: &str) -> Option<(String, String)> {
+    let text = String::from_utf8(STANDARD.decode(pair).ok()?).ok()?;
+    let (name, password) = text.split_once(':')?;
+    Some((name.to_owned(), password.to_owned()))
+}
+
+fn unreadable() -> Problem {
+    let sentence =
+        "the Authorization header is not understood; write `Bearer TOKEN` or `Basic ...`";
+    Problem::new(StatusCode::UNAUTHORIZED, sentence)
+}

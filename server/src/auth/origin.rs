@@ -1,0 +1,114 @@
+//! Where a call comes from: the address, the site that made a browser send it, and the name it was sent to.
+
+use std::net::{IpAddr, SocketAddr};
+
+use axum::extract::ConnectInfo;
+use axum::http::header::{HOST, ORIGIN};
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, Method, StatusCode};
+use subtle::ConstantTimeEq;
+
+use crate::caller::Caller;
+use crate::problem::{Answer, Problem};
+
+/// The header in which changing calls of a session show that they come from the page.
+const CSRF: &str = "x-csrf-token";
+
+/// The address a call came from; none in process.
+pub(super) fn address(parts: &Parts) -> Option<IpAddr> {
+    parts.extensions.get::<ConnectInfo<SocketAddr>>().map(|info| info.0.ip().to_canonical())
+}
+
+/// Refuses changes that another site makes a browser send. Programs send neither header.
+pub(super) fn check(parts: &Parts, caller: Option<&Caller>) -> Answer<()> {
+    if matches!(parts.method, Method::GET | Method::HEAD | Method::OPTIONS) {
+        return Ok(());
+    }
+    let text = |name: &str| parts.headers.get(name).and_then(|value| value.to_str().ok());
+    let is_foreign = match (text("sec-fetch-site"), text(ORIGIN.as_str())) {
+        (Some(site), _) => !matches!(site, "same-origin" | "none"),
+        (None, Some(origin)) => {
+            let host = text(HOST.as_str()).unwrap_or_default();
+            origin.split_once("://").is_none_or(|(_, from)| !from.eq_ignore_ascii_case(host))
+        }
+        (None, None) => false,
+    };
+    if is_foreign {
+        return Err(refused("another site made the browser send this; it was not done"));
+    }
+    let Some(expected) = caller.and_then(|caller| caller.csrf.as_deref()) else { return Ok(()) };
+    let shown = text(CSRF).unwrap_or_default();
+    if bool::from(shown.as_bytes().ct_eq(expected.as_bytes())) {
+        return Ok(());
+    }
+    Err(refused("the header X-CSRF-Token is missing or old; read it from GET /api/v1/session"))
+}
+
+/// Without an auth choice, a page of another site could call itself this machine by its name server; so
+/// only the machine's own names are answered.
+pub(super) fn check_host(headers: &HeaderMap) -> Answer<()> {
+    let Some(host) = headers.get(HOST).and_then(|value| value.to_str().ok()) else { return Ok(()) };
+    let name = match host.rsplit_once(':') {
+        Some((name, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => name,
+        _ => host,
+    };
+    let bare = name.trim_start_matches('[').trim_end_matches(']');
+    let is_ours = bare.eq_ignore_ascii_case("localhost")
+        || bare.to_ascii_lowercase().ends_with(".localhost")
+        || bare.parse::<IpAddr>().is_ok();
+    if is_ours {
+        return Ok(());
+    }
+    Err(refused(&format!(
+        "nobody has to log in here, so only this machine's own names are answered, not {name:?}; choose an auth.mode"
+    )))
+}
+
+fn refused(sentence: &str) -> Problem {
+    Problem::new(StatusCode::FORBIDDEN, sentence)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use axum::http::Request;
+
+    fn posted(headers: &[(&str, &str)]) -> Parts {
+        let mut request = Request::post("/api/v1/jobs/x/trigger");
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        request.body(()).unwrap().into_parts().0
+    }
+
+    // spec: C-6
+    #[test]
+    fn what_another_site_sends_is_refused() {
+        for (headers, is_good) in [
+            (vec![], true),
+            (vec![("sec-fetch-site", "same-origin")], true),
+            (vec![("sec-fetch-site", "none")], true),
+            (vec![("sec-fetch-site", "cross-site")], false),
+            (vec![("sec-fetch-site", "same-site")], false),
+            (vec![("origin", "http://localhost:8080"), ("host", "localhost:8080")], true),
+            (vec![("origin", "http://evil.example"), ("host", "localhost:8080")], false),
+            (vec![("origin", "null"), ("host", "localhost:8080")], false),
+        ] {
+            assert_eq!(check(&posted(&headers), None).is_ok(), is_good, "{headers:?}");
+        }
+    }
+
+    #[test]
+    fn only_the_machines_own_names_are_answered_without_an_auth_choice() {
+        for (host, is_good) in [
+            ("localhost:8080", true),
+            ("127.0.0.1:8080", true),
+            ("[::1]:8080", true),
+            ("app.localhost", true),
+            ("evil.example:8080", false),
+        ] {
+            let headers = HeaderMap::from_iter([(HOST, host.parse().unwrap())]);
+            assert_eq!(check_host(&headers).is_ok(), is_good, "{host}");
+        }
+    }
+}

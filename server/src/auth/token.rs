@@ -1,0 +1,144 @@
+//! Tokens for programs: `pct_ID_SECRET`. Only the hash of the secret is kept.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use punctual::clock::between;
+use punctual::documents::{Documents, Seen};
+use punctual::model::{IdSource, Ids};
+use punctual::{Clock, Result};
+use serde::{Deserialize, Serialize};
+use subtle::ConstantTimeEq;
+use utoipa::ToSchema;
+
+use super::session::{hashed, random};
+use crate::caller::Role;
+use crate::shelf::Shelf;
+
+/// The use of a token is noted no more often than this.
+const NOTED_EVERY: Duration = Duration::from_secs(60);
+
+/// What a token allows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Scope {
+    /// To see what a viewer sees.
+    Read,
+    /// To do what an operator does.
+    Operate,
+    /// To do everything.
+    Admin,
+    /// To claim and settle work.
+    Work,
+    /// To publish messages.
+    Publish,
+}
+
+/// A token, without its secret.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Token {
+    pub(crate) id: String,
+    pub(crate) name: String,
+    pub(crate) scopes: Vec<Scope>,
+    pub(crate) user: String,
+    pub(crate) hash: String,
+    pub(crate) created_at: Timestamp,
+    pub(crate) last_used_at: Option<Timestamp>,
+    pub(crate) expires_at: Option<Timestamp>,
+}
+
+impl Token {
+    /// The role its scopes come to.
+    pub(crate) fn role(&self) -> Role {
+        let role = |scope: &Scope| match scope {
+            Scope::Admin => Role::Admin,
+            Scope::Operate => Role::Operator,
+            Scope::Read => Role::Viewer,
+            Scope::Work | Scope::Publish => Role::Guest,
+        };
+        self.scopes.iter().map(role).max().unwrap_or(Role::Guest)
+    }
+}
+
+/// All tokens.
+#[derive(Clone)]
+pub(crate) struct Tokens {
+    shelf: Shelf<Token>,
+    clock: Arc<dyn Clock>,
+    ids: Arc<Ids>,
+}
+
+impl Tokens {
+    pub(super) fn new(documents: &Arc<dyn Documents>, clock: &Arc<dyn Clock>) -> Self {
+        let shelf = Shelf::new("token", documents.clone(), clock.clone());
+        Self { shelf, clock: clock.clone(), ids: Arc::new(Ids::random()) }
+    }
+
+    /// Makes one; answers it and the text that is shown once.
+    pub(crate) async fn create(
+        &self,
+        name: String,
+        scopes: Vec<Scope>,
+        user: String,
+        expires_at: Option<Timestamp>,
+    ) -> Result<(Token, String)> {
+        let now = self.clock.now();
+        let (id, secret) = (self.ids.next(now).simple().to_string(), random());
+        let token = Token {
+            id: id.clone(),
+            name,
+            scopes,
+            user,
+            hash: hashed(&secret),
+            created_at: now,
+            last_used_at: None,
+            expires_at,
+        };
+        self.shelf.put(&id, &token, Seen::New, expires_at).await?;
+        Ok((token, format!("pct_{id}_{secret}")))
+    }
+
+    /// The token of a text, compared in the same time whatever is wrong.
+    pub(super) async fn find(&self, text: &str) -> Result<Option<Token>> {
+        let Some((id, secret)) = text.strip_prefix("pct_").and_then(|rest| rest.split_once('_'))
+        else {
+            return Ok(None);
+        };
+        if id.len() != 32 || !id.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+            return Ok(None);
+        }
+        let Some((token, _)) = self.shelf.get(id).await? else { return Ok(None) };
+        if !bool::from(token.hash.as_bytes().ct_eq(hashed(secret).as_bytes())) {
+            return Ok(None);
+        }
+        self.note_use(&token).await?;
+        Ok(Some(token))
+    }
+
+    async fn note_use(&self, token: &Token) -> Result<()> {
+        let now = self.clock.now();
+        if token.last_used_at.is_some_and(|last| between(last, now) < NOTED_EVERY) {
+            return Ok(());
+        }
+        // Read again, so that one that was revoked meanwhile does not come back.
+        if let Some((fresh, version)) = self.shelf.get(&token.id).await? {
+            let used = Token { last_used_at: Some(now), ..fresh };
+            self.shelf.put(&used.id, &used, Seen::Version(version), used.expires_at).await?;
+        }
+        Ok(())
+    }
+
+    pub(crate) async fn list(&self, after: Option<String>, limit: usize) -> Result<Vec<Token>> {
+        let tokens = self.shelf.list(after, limit).await?;
+        Ok(tokens.into_iter().map(|(_, token)| token).collect())
+    }
+
+    pub(crate) async fn get(&self, id: &str) -> Result<Option<Token>> {
+        Ok(self.shelf.get(id).await?.map(|(token, _)| token))
+    }
+
+    pub(crate) async fn revoke(&self, id: &str) -> Result<bool> {
+        self.shelf.remove(id).await
+    }
+}

@@ -1,0 +1,109 @@
+//! Users: a name, a role, and the hash of a password.
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use punctual::documents::{Documents, Seen};
+use punctual::{Clock, Result};
+use serde::{Deserialize, Serialize};
+
+use crate::caller::Role;
+use crate::problem::{Answer, Problem};
+use crate::shelf::Shelf;
+
+/// The most characters of a name.
+const NAME_MAX: usize = 100;
+/// How often a change is tried again when others write at the same time.
+const TRIES_MAX: usize = 5;
+
+/// Somebody who may log in.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct User {
+    pub(crate) name: String,
+    pub(crate) role: Role,
+    pub(crate) hash: String,
+    /// Grows with every change after which older sessions must not go on.
+    pub(crate) generation: u64,
+    pub(crate) disabled: bool,
+    pub(crate) created_at: Timestamp,
+    pub(crate) last_login_at: Option<Timestamp>,
+}
+
+/// All users.
+#[derive(Clone)]
+pub(crate) struct Users {
+    shelf: Shelf<User>,
+}
+
+impl Users {
+    pub(super) fn new(documents: &Arc<dyn Documents>, clock: &Arc<dyn Clock>) -> Self {
+        Self { shelf: Shelf::new("user", documents.clone(), clock.clone()) }
+    }
+
+    /// A user by name; a name that nobody can have is nobody's.
+    pub(crate) async fn find(&self, name: &str) -> Result<Option<User>> {
+        if check_name(name).is_err() {
+            return Ok(None);
+        }
+        Ok(self.shelf.get(name).await?.map(|(user, _)| user))
+    }
+
+    pub(crate) async fn get(&self, name: &str) -> Answer<User> {
+        self.find(name).await?.ok_or_else(|| unknown(name))
+    }
+
+    pub(crate) async fn list(&self, after: Option<String>, limit: usize) -> Result<Vec<User>> {
+        let users = self.shelf.list(after, limit).await?;
+        Ok(users.into_iter().map(|(_, user)| user).collect())
+    }
+
+    pub(crate) async fn create(&self, user: &User) -> Answer<()> {
+        check_name(&user.name)?;
+        if self.shelf.put(&user.name, user, Seen::New, None).await? {
+            return Ok(());
+        }
+        Err(Problem::conflict(format!("there is a user {:?} already", user.name)))
+    }
+
+    /// Changes a user, again when somebody else was faster; before and after.
+    pub(crate) async fn change(
+        &self,
+        name: &str,
+        change: impl Fn(&mut User),
+    ) -> Answer<(User, User)> {
+        for _ in 0..TRIES_MAX {
+            let found = if check_name(name).is_ok() { self.shelf.get(name).await? } else { None };
+            let (before, version) = found.ok_or_else(|| unknown(name))?;
+            let mut after = before.clone();
+            change(&mut after);
+            if self.shelf.put(name, &after, Seen::Version(version), None).await? {
+                return Ok((before, after));
+            }
+        }
+        Err(Problem::conflict(format!("the user {name:?} kept changing; try again")))
+    }
+
+    pub(crate) async fn remove(&self, name: &str) -> Answer<()> {
+        if check_name(name).is_ok() && self.shelf.remove(name).await? {
+            return Ok(());
+        }
+        Err(unknown(name))
+    }
+}
+
+fn check_name(name: &str) -> Answer<()> {
+    let is_good = (1..=NAME_MAX).contains(&name.chars().count())
+        && name.trim() == name
+        && !name.chars().any(|c| c.is_control() || c == ':');
+    if is_good {
+        return Ok(());
+    }
+    let sentence = format!(
+        "{name:?} cannot be the name of a user; use 1 to {NAME_MAX} characters, without a colon, and no blank at its ends"
+    );
+    Err(Problem::refused(sentence).field("name", "cannot be the name of a user"))
+}
+
+fn unknown(name: &str) -> Problem {
+    Problem::not_found(format!("there is no user {name:?}"))
+}

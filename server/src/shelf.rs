@@ -1,0 +1,75 @@
+//! Documents of one kind as values of one type: what the server keeps of its own, read and written whole.
+
+use std::marker::PhantomData;
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use punctual::documents::{Document, Documents, Draft, KeyRange, Put, Removed, Seen};
+use punctual::{Clock, Error, ErrorKind, Result};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+/// All documents of a kind.
+#[derive(Clone)]
+pub(crate) struct Shelf<T> {
+    documents: Arc<dyn Documents>,
+    clock: Arc<dyn Clock>,
+    kind: &'static str,
+    holds: PhantomData<fn() -> T>,
+}
+
+impl<T: Serialize + DeserializeOwned> Shelf<T> {
+    pub(crate) fn new(
+        kind: &'static str,
+        documents: Arc<dyn Documents>,
+        clock: Arc<dyn Clock>,
+    ) -> Self {
+        Self { documents, clock, kind, holds: PhantomData }
+    }
+
+    /// The one of a key, and its version.
+    pub(crate) async fn get(&self, key: &str) -> Result<Option<(T, u64)>> {
+        let found = self.documents.get(self.kind, key, self.clock.now()).await?;
+        found.map(|document| Ok((read(&document)?, document.version))).transpose()
+    }
+
+    /// Writes one if it is as it was seen; whether it was.
+    pub(crate) async fn put(
+        &self,
+        key: &str,
+        value: &T,
+        seen: Seen,
+        expires_at: Option<Timestamp>,
+    ) -> Result<bool> {
+        let body = serde_json::to_value(value).map_err(|error| {
+            Error::internal(format!("the {} {key:?} cannot be written", self.kind)).caused_by(error)
+        })?;
+        let draft = Draft { kind: self.kind.to_owned(), key: key.to_owned(), body, expires_at };
+        let put = self.documents.put(draft, seen, self.clock.now()).await?;
+        Ok(matches!(put, Put::Stored(_)))
+    }
+
+    /// At most so many after a key, by key.
+    pub(crate) async fn list(
+        &self,
+        after: Option<String>,
+        limit: usize,
+    ) -> Result<Vec<(String, T)>> {
+        let range = KeyRange { after, limit, ..KeyRange::default() };
+        let found = self.documents.list(self.kind, range, self.clock.now()).await?;
+        found.into_iter().map(|document| Ok((document.key.clone(), read(&document)?))).collect()
+    }
+
+    /// Removes one; whether it was there.
+    pub(crate) async fn remove(&self, key: &str) -> Result<bool> {
+        let removed = self.documents.remove(self.kind, key, Seen::Any).await?;
+        Ok(removed == Removed::Removed)
+    }
+}
+
+fn read<T: DeserializeOwned>(document: &Document) -> Result<T> {
+    T::deserialize(&document.body).map_err(|error| {
+        let sentence = format!("the {} {:?} cannot be read", document.kind, document.key);
+        Error::new(ErrorKind::Corrupt, sentence).caused_by(error)
+    })
+}

@@ -1,0 +1,278 @@
+//! Logging in, sessions, roles, tokens, and what a browser is protected from.
+
+use axum::body::Body;
+use axum::http::header::{AUTHORIZATION, CONTENT_TYPE, COOKIE, SET_COOKIE};
+use axum::http::{Request, StatusCode};
+use jiff::ToSpan;
+use punctual::{Job, Occurrence};
+use punctual_server::{AuthSettings, Mode, Role};
+use serde_json::{Value, json};
+
+use crate::site::{Answered, Site};
+
+const PASSWORD: &str = "correct horse battery";
+
+/// A server that asks for a password, with an admin `ada` and a viewer `bob`.
+async fn site() -> Site {
+    let nightly = |_: Occurrence| async {};
+    let site = Site::with(|builder| builder.job(Job::cron("nightly", "0 2 * * *"), nightly));
+    let settings = AuthSettings { mode: Mode::Password, ..AuthSettings::default() };
+    let site = site.changed(|app| app.authenticating(settings));
+    let admin = site.as_role(Role::Admin);
+    for (name, role) in [("ada", "admin"), ("bob", "viewer")] {
+        let user = json!({ "name": name, "role": role, "password": PASSWORD });
+        let answered = admin.post("/api/v1/users", &user).await;
+        assert_eq!(answered.status, StatusCode::CREATED, "{}", answered.text);
+    }
+    site
+}
+
+async fn log_in(site: &Site, name: &str, password: &str) -> Answered {
+    site.post("/api/v1/session", &json!({ "name": name, "password": password })).await
+}
+
+/// The cookie and the token of somebody who logs in.
+async fn session(site: &Site, name: &str) -> (String, String) {
+    let answered = log_in(site, name, PASSWORD).await;
+    assert_eq!(answered.status, StatusCode::OK, "{}", answered.text);
+    let cookie = answered.headers[SET_COOKIE].to_str().unwrap();
+    assert!(cookie.contains("HttpOnly") && cookie.contains("SameSite=Strict"), "{cookie}");
+    let cookie = cookie.split(';').next().unwrap().to_owned();
+    (cookie, answered.json["csrf"].as_str().unwrap().to_owned())
+}
+
+async fn with(site: &Site, method: &str, path: &str, headers: &[(&str, &str)]) -> Answered {
+    let mut request = Request::builder().method(method).uri(path);
+    for (name, value) in headers {
+        request = request.header(*name, *value);
+    }
+    let request = request.header(CONTENT_TYPE, "application/json");
+    site.send(request.body(Body::from("{}")).unwrap()).await
+}
+
+// spec: C-6, T-56
+#[tokio::test]
+async fn nobody_gets_in_without_saying_who_they_are() {
+    let site = site().await;
+    let answered = site.get("/api/v1/jobs").await;
+    assert_eq!(answered.status, StatusCode::UNAUTHORIZED);
+    assert_eq!(answered.headers[CONTENT_TYPE], "application/problem+json");
+    let answered = site.get("/api/v1/session").await;
+    assert_eq!(answered.json["authenticated"], false);
+    assert_eq!(answered.json["auth"], "password");
+    let (wrong, unknown) = (
+        log_in(&site, "ada", "wrong password").await,
+        log_in(&site, "eve", "wrong password").await,
+    );
+    assert_eq!(
+        (wrong.status, unknown.status),
+        (StatusCode::UNAUTHORIZED, StatusCode::UNAUTHORIZED)
+    );
+    assert_eq!(wrong.json["detail"], unknown.json["detail"]);
+}
+
+// spec: C-6
+#[tokio::test]
+async fn a_cookie_reads_and_changes_only_with_the_token_of_the_page() {
+    let site = site().await;
+    let (cookie, csrf) = session(&site, "ada").await;
+    let cookie = (COOKIE.as_str(), cookie.as_str());
+    assert_eq!(with(&site, "GET", "/api/v1/jobs", &[cookie]).await.status, StatusCode::OK);
+    let pause = "/api/v1/jobs/nightly/resume";
+    let refused = with(&site, "POST", pause, &[cookie]).await;
+    assert_eq!(refused.status, StatusCode::FORBIDDEN, "{}", refused.text);
+    assert!(refused.text.contains("X-CSRF-Token"), "{}", refused.text);
+    let wrong = with(&site, "POST", pause, &[cookie, ("x-csrf-token", "guess")]).await;
+    assert_eq!(wrong.status, StatusCode::FORBIDDEN);
+    let foreign = [cookie, ("x-csrf-token", csrf.as_str()), ("sec-fetch-site", "cross-site")];
+    assert_eq!(with(&site, "POST", pause, &foreign).await.status, StatusCode::FORBIDDEN);
+    let shown = with(&site, "GET", "/api/v1/session", &[cookie]).await;
+    assert_eq!(shown.json["csrf"], csrf);
+    assert_eq!(shown.json["user"], json!({ "name": "ada", "role": "admin" }));
+}
+
+// spec: C-6
+#[tokio::test]
+async fn a_session_ends_when_it_is_not_used_and_lives_on_when_it_is() {
+    let site = site().await;
+    let (cookie, _) = session(&site, "ada").await;
+    let cookie = [(COOKIE.as_str(), cookie.as_str())];
+    for _ in 0..4 {
+        site.clock.set(site.clock.now() + 8.hours());
+        assert_eq!(with(&site, "GET", "/api/v1/jobs", &cookie).await.status, StatusCode::OK);
+    }
+    site.clock.set(site.clock.now() + 13.hours());
+    let answered = with(&site, "GET", "/api/v1/jobs", &cookie).await;
+    assert_eq!(answered.status, StatusCode::UNAUTHORIZED);
+}
+
+// spec: C-6
+#[tokio::test]
+async fn logging_out_and_every_change_of_rights_end_sessions() {
+    let site = site().await;
+    let admin = site.as_role(Role::Admin);
+    let (cookie, csrf) = session(&site, "ada").await;
+    let headers = [(COOKIE.as_str(), cookie.as_str()), ("x-csrf-token", csrf.as_str())];
+    let out = with(&site, "DELETE", "/api/v1/session", &headers).await;
+    assert_eq!(out.status, StatusCode::NO_CONTENT);
+    assert_eq!(with(&site, "GET", "/api/v1/jobs", &headers).await.status, StatusCode::UNAUTHORIZED);
+    for change in [
+        json!({ "role": "operator" }),
+        json!({ "password": "another long password" }),
+        json!({ "disabled": true }),
+    ] {
+        let reset = json!({ "password": PASSWORD, "disabled": false });
+        admin.call("PATCH", "/api/v1/users/ada", &reset).await;
+        let (cookie, _) = session(&site, "ada").await;
+        let headers = [(COOKIE.as_str(), cookie.as_str())];
+        assert_eq!(with(&site, "GET", "/api/v1/jobs", &headers).await.status, StatusCode::OK);
+        admin.call("PATCH", "/api/v1/users/ada", &change).await;
+        let answered = with(&site, "GET", "/api/v1/jobs", &headers).await;
+        assert_eq!(answered.status, StatusCode::UNAUTHORIZED, "{change}");
+    }
+    assert_eq!(log_in(&site, "ada", PASSWORD).await.status, StatusCode::UNAUTHORIZED);
+}
+
+// spec: C-6
+#[tokio::test]
+async fn guessing_is_slowed_down() {
+    let site = site().await;
+    for _ in 0..5 {
+        assert_eq!(log_in(&site, "ada", "wrong password").await.status, StatusCode::UNAUTHORIZED);
+    }
+    let answered = log_in(&site, "ada", PASSWORD).await;
+    assert_eq!(answered.status, StatusCode::TOO_MANY_REQUESTS, "{}", answered.text);
+    assert_eq!(answered.headers["retry-after"], "1");
+    site.clock.set(site.clock.now() + 1.second());
+    assert_eq!(log_in(&site, "ada", PASSWORD).await.status, StatusCode::OK);
+}
+
+// spec: C-6
+#[tokio::test]
+async fn a_token_allows_what_its_scopes_say_and_its_secret_is_kept_nowhere() {
+    let site = site().await;
+    let admin = site.as_role(Role::Admin);
+    let mut secrets = Vec::new();
+    for scopes in [json!(["read"]), json!(["publish"]), json!(["operate"])] {
+        let token = json!({ "name": "ci", "scopes": scopes, "expires_in": "1h" });
+        let made = admin.post("/api/v1/tokens", &token).await;
+        assert_eq!(made.status, StatusCode::CREATED, "{}", made.text);
+        secrets.push(made.json["secret"].as_str().unwrap().to_owned());
+    }
+    let listed = admin.get("/api/v1/tokens").await;
+    for secret in &secrets {
+        assert!(secret.starts_with("pct_") && !listed.text.contains(secret.as_str()));
+    }
+    let ask = |secret: String, method: &'static str, path: &'static str| {
+        let (site, bearer) = (&site, format!("Bearer {secret}"));
+        async move { with(site, method, path, &[(AUTHORIZATION.as_str(), &bearer)]).await.status }
+    };
+    let [read, publish, operate] = secrets.try_into().unwrap();
+    let trigger = "/api/v1/jobs/nightly/resume";
+    assert_eq!(ask(read.clone(), "GET", "/api/v1/jobs").await, StatusCode::OK);
+    assert_eq!(ask(read.clone(), "POST", trigger).await, StatusCode::FORBIDDEN);
+    assert_eq!(ask(publish.clone(), "GET", "/api/v1/jobs").await, StatusCode::FORBIDDEN);
+    // Allowed to publish: what is refused is the empty message.
+    assert_eq!(ask(publish, "POST", "/api/v1/messages").await, StatusCode::UNPROCESSABLE_ENTITY);
+    assert_ne!(ask(operate, "POST", trigger).await, StatusCode::FORBIDDEN);
+    let altered = format!("{}x", read);
+    assert_eq!(ask(altered, "GET", "/api/v1/jobs").await, StatusCode::UNAUTHORIZED);
+    site.clock.set(site.clock.now() + 2.hours());
+    assert_eq!(ask(read, "GET", "/api/v1/jobs").await, StatusCode::UNAUTHORIZED);
+}
+
+// spec: C-6, T-56
+#[tokio::test]
+async fn a_viewer_changes_nothing_anywhere_and_nobody_sees_anything() {
+    let site = site().await;
+    let document = site.get("/api/openapi.json").await.json;
+    let viewer = site.as_role(Role::Viewer);
+    let mut tried = 0;
+    for (path, operations) in document["paths"].as_object().unwrap() {
+        let real = path.replace("{name}", "nightly").replace("{id}", "nightly");
+        for method in operations.as_object().unwrap().keys().filter(|key| *key != "parameters") {
+            let method = method.to_uppercase();
+            if path.starts_with("/api/v1/session") || path == "/api/v1/schedule/preview" {
+                continue;
+            }
+            let nobody = site.call(&method, &real, &json!({})).await;
+            assert_eq!(nobody.status, StatusCode::UNAUTHORIZED, "{method} {path}: {}", nobody.text);
+            if method != "GET" {
+                let answered = viewer.call(&method, &real, &json!({})).await;
+                let is_refused = answered.status == StatusCode::FORBIDDEN
+                    // A body that cannot be read is refused before anybody is asked who they are.
+                    || answered.status == StatusCode::UNPROCESSABLE_ENTITY
+                    || answered.status == StatusCode::BAD_REQUEST;
+                assert!(is_refused, "{method} {path}: {} {}", answered.status, answered.text);
+            }
+            tried += 1;
+        }
+    }
+    assert!(tried > 30, "{tried}");
+    let audit = site.as_role(Role::Admin).get("/api/v1/audit?who=viewer").await;
+    assert_eq!(audit.json["items"], json!([]));
+}
+
+// spec: C-6
+#[tokio::test]
+async fn a_name_and_a_password_in_the_header_will_do_for_programs() {
+    use base64::Engine as _;
+    let site = site().await;
+    let pair = base64::engine::general_purpose::STANDARD.encode(format!("bob:{PASSWORD}"));
+    let basic = format!("Basic {pair}");
+    let answered = with(&site, "GET", "/api/v1/jobs", &[(AUTHORIZATION.as_str(), &basic)]).await;
+    assert_eq!(answered.status, StatusCode::OK);
+    let answered = with(&site, "GET", "/api/v1/users", &[(AUTHORIZATION.as_str(), &basic)]).await;
+    assert_eq!(answered.status, StatusCode::FORBIDDEN);
+    let answered = with(&site, "GET", "/api/v1/jobs", &[(AUTHORIZATION.as_str(), "Magic x")]).await;
+    assert_eq!(answered.status, StatusCode::UNAUTHORIZED);
+}
+
+#[tokio::test]
+async fn every_change_is_in_the_trail_with_before_and_after() {
+    let site = site().await;
+    let admin = site.as_role(Role::Admin);
+    admin.call("PATCH", "/api/v1/users/bob", &json!({ "role": "operator" })).await;
+    let trail = admin.get("/api/v1/audit?what=user.change").await;
+    let entry = &trail.json["items"][0];
+    assert_eq!((&entry["target"], &entry["who"]), (&json!("bob"), &json!("admin")));
+    assert_eq!(entry["before"]["role"], "viewer");
+    assert_eq!(entry["after"]["role"], "operator");
+    assert!(!trail.text.contains("argon2"), "{}", trail.text);
+    let page = admin.get("/api/v1/audit?limit=1").await;
+    let next = page.json["next"].as_str().unwrap();
+    let second = admin.get(&format!("/api/v1/audit?limit=1&after={next}")).await;
+    assert_ne!(page.json["items"][0]["id"], second.json["items"][0]["id"]);
+}
+
+#[tokio::test]
+async fn users_are_checked_before_they_are_made() {
+    let site = site().await;
+    let admin = site.as_role(Role::Admin);
+    let table: [(Value, StatusCode); 6] = [
+        (json!({ "name": "ada", "role": "viewer", "password": PASSWORD }), StatusCode::CONFLICT),
+        (
+            json!({ "name": "x", "role": "viewer", "password": "short" }),
+            StatusCode::UNPROCESSABLE_ENTITY,
+        ),
+        (
+            json!({ "name": "a:b", "role": "viewer", "password": PASSWORD }),
+            StatusCode::UNPROCESSABLE_ENTITY,
+        ),
+        (
+            json!({ "name": "x", "role": "guest", "password": PASSWORD }),
+            StatusCode::UNPROCESSABLE_ENTITY,
+        ),
+        (
+            json!({ "name": "x", "role": "king", "password": PASSWORD }),
+            StatusCode::UNPROCESSABLE_ENTITY,
+        ),
+        (json!({ "name": "x", "password": PASSWORD }), StatusCode::UNPROCESSABLE_ENTITY),
+    ];
+    for (user, status) in table {
+        let answered = admin.post("/api/v1/users", &user).await;
+        assert_eq!(answered.status, status, "{user}: {}", answered.text);
+    }
+    assert_eq!(admin.get("/api/v1/users/nobody").await.status, StatusCode::NOT_FOUND);
+    assert_eq!(admin.get("/api/v1/users").await.json["items"].as_array().unwrap().len(), 2);
+}
