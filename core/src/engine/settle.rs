@@ -149,7 +149,13 @@ impl Settler {
                     then,
                     ..Settlement::new(lease, verdict, recorded.then_some(execution))
                 };
-                self.write_later(Waiting { settlement, storage, context, answer, _entered: entered })
+                self.write_later(Waiting {
+                    settlement,
+                    storage,
+                    context,
+                    answer,
+                    _entered: entered,
+                })
             }
             Receipt::Broker(receipt) => {
                 let message = delivery.message;
