@@ -19,6 +19,7 @@ const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; i
 
 #[derive(RustEmbed)]
 #[folder = "../dashboard"]
+#[exclude = "tests/*"]
 struct Files;
 
 /// The page and what belongs to it.

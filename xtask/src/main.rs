@@ -12,6 +12,7 @@
 
 mod adr;
 mod bench;
+mod browser;
 mod cargo;
 mod chaos;
 mod check;

@@ -30,13 +30,17 @@ pub(crate) fn provide_builds(workspace: &Workspace) -> Result<()> {
     let is_missing = |folder: &str, file: &str| workspace.has(folder) && !Path::new(file).exists();
     let missing = BUILDS.iter().filter(|(folder, file, _)| is_missing(folder, file));
     let packages: Vec<String> = missing.map(|(_, _, package)| (*package).to_owned()).collect();
+    provide_packages(&packages).with_context(|| {
+        format!("building needs {}: install it with your system's packages", packages.join(", "))
+    })
+}
+
+/// Installs packages of the distribution, when there are any to install.
+pub(crate) fn provide_packages(packages: &[String]) -> Result<()> {
     if packages.is_empty() {
         return Ok(());
     }
-    let installed = apt(&["update", "--quiet"]).and_then(|()| install(&packages));
-    installed.with_context(|| {
-        format!("building needs {}: install it with your system's packages", packages.join(", "))
-    })
+    apt(&["update", "--quiet"]).and_then(|()| install(packages))
 }
 
 /// Installs the servers that are not there yet. Speaks on standard error only: what `servers up` prints

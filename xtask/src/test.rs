@@ -14,6 +14,7 @@ use std::process::Command;
 use anyhow::{Result, bail};
 use xtask::servers::{Durability, LEFT_OUT, Server};
 
+use crate::browser;
 use crate::cargo::{Empty, cargo, count_tests, count_tests_by, has_subcommand, pass_or_fail};
 use crate::chaos;
 use crate::local_servers::{self, Servers};
@@ -45,7 +46,8 @@ pub(crate) struct Options {
 }
 
 pub(crate) fn run(workspace: &Workspace, options: &Options, steps: &mut Steps) -> Result<()> {
-    let present = workspace.back_ends();
+    let mut present = workspace.back_ends();
+    present.push(browser::NAME.to_owned());
     known(&options.with, &present)?;
     known(&options.without, &present)?;
     needs::provide_builds(workspace)?;
@@ -74,6 +76,9 @@ pub(crate) fn run(workspace: &Workspace, options: &Options, steps: &mut Steps) -
     for (package, module) in PURE {
         let name = format!("{package} {module}* in release");
         steps.run(&name, || pure_in_release(workspace, package, module));
+    }
+    if workspace.has("e2e") && !options.without.iter().any(|name| name == browser::NAME) {
+        steps.run("the dashboard in a browser", || browser::run(workspace));
     }
     simulate::run(workspace, &simulate::Options::first(SEEDS), steps);
     chaos::run(workspace, &chaos::Options::of_test(&options.without), steps);

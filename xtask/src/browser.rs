@@ -1,0 +1,48 @@
+//! The dashboard in a real browser: Debian's Chromium, driven from Node, against the program as it is built.
+
+use std::path::Path;
+use std::process::Command;
+
+use anyhow::{Context, Result, bail};
+
+use crate::cargo::{cargo, pass_or_fail};
+use crate::needs;
+use crate::tally::Tally;
+use crate::workspace::Workspace;
+
+/// Where the tests are.
+const FOLDER: &str = "e2e";
+/// What `--without` calls it.
+pub(crate) const NAME: &str = "browser";
+/// What it needs: a file that is there when all is well, and the package that brings it.
+const NEEDS: [(&str, &str); 3] =
+    [("/usr/bin/chromium", "chromium"), ("/usr/bin/node", "nodejs"), ("/usr/bin/npm", "npm")];
+
+/// Builds the program and drives it.
+pub(crate) fn run(workspace: &Workspace) -> Result<Tally> {
+    let missing = NEEDS.iter().filter(|(file, _)| !Path::new(file).exists());
+    let packages: Vec<String> = missing.map(|(_, package)| (*package).to_owned()).collect();
+    needs::provide_packages(&packages).with_context(|| {
+        format!("the browser tests need {}; leave them out with --without {NAME}", packages.join(", "))
+    })?;
+    let built = cargo(workspace, &["build", "-p", "punctual-cli"]).status()?;
+    if !built.success() {
+        bail!("the program could not be built");
+    }
+    let folder = workspace.path(FOLDER);
+    let installed = Command::new("npm")
+        .args(["ci", "--no-audit", "--no-fund", "--ignore-scripts", "--silent"])
+        .current_dir(&folder)
+        .status()
+        .context("npm cannot be run")?;
+    if !installed.success() {
+        bail!("npm ci in {FOLDER} ended with {installed}");
+    }
+    let mut tests = Command::new("npm");
+    tests
+        .args(["test", "--silent"])
+        .current_dir(&folder)
+        .env("PUNCTUAL_PROGRAM", workspace.target().join("debug/punctual"))
+        .env("PUNCTUAL_SHOTS", workspace.target().join("screenshots"));
+    pass_or_fail(tests)
+}
