@@ -40,7 +40,7 @@ export const shell = {
   failed: 'This could not be loaded.',
   again: 'Try again',
   broken: 'This page has a defect. The rest goes on working.',
-  cancel: 'Cancel', close: 'Close', more: 'Load more', copy: 'Copy', copied: 'Copied', cli: 'On the command line',
+  cancel: 'Cancel', close: 'Close', more: 'Load more', first: 'Back to the first rows', goOn: 'Go on from here', copy: 'Copy', copied: 'Copied', cli: 'On the command line',
   newRows: (count) => `${count} new ${count === 1 ? 'row' : 'rows'}: show`,
   role: { viewer: 'viewer', operator: 'operator', admin: 'admin' },
   denied: (role) => `This needs the role ${role}. You look with fewer rights.`,

@@ -1,0 +1,61 @@
+// The rows of a list that lives. What is shown keeps its order; its cells are renewed in place, and new rows are
+// counted until somebody asks for them. A page holds some hundreds of rows; then one goes on from the last.
+
+import { html, useEffect, useRef, useState } from './html.js';
+import { get } from './api.js';
+import { useLoad } from './live.js';
+import { refine } from './route.js';
+import { shell } from '../texts.js';
+
+const PAGE = 100;
+const MOST = 400;
+
+/** Puts renewed rows where their old ones are; says how many are new. */
+export function renew(shown, fresh, id) {
+  const byId = new Map(fresh.map((row) => [id(row), row]));
+  const known = new Set(shown.map(id));
+  return { rows: shown.map((row) => byId.get(id(row)) ?? row), added: fresh.filter((row) => !known.has(id(row))).length };
+}
+
+/** Loads a list and keeps it fresh. `parameters` are those of the API; `after` goes on from a row. */
+export function useRows(path, parameters, { id, on = [], every = 2_000, limit = PAGE }) {
+  const key = JSON.stringify([path, parameters]);
+  const [list, setList] = useState({ key: null, rows: [], next: null, added: 0 });
+  const [waiting, setWaiting] = useState(false);
+  const loaded = useLoad((signal) => get(path, { ...parameters, limit }, { signal }), key, { on, every });
+  const newest = useRef(null);
+  useEffect(() => {
+    if (!loaded.data || loaded.key !== key || newest.current === loaded.data) return;
+    newest.current = loaded.data;
+    const { items, next } = loaded.data;
+    setList((before) => {
+      if (before.key !== key || before.rows.length === 0) return { key, rows: items, next, added: 0 };
+      const { rows, added } = renew(before.rows, items, id);
+      return { ...before, rows, added };
+    });
+  }, [loaded.data, loaded.key, key]);
+  const show = () => { const { items, next } = newest.current; setList({ key, rows: items, next, added: 0 }); };
+  const more = async () => {
+    setWaiting(true);
+    try {
+      const page = await get(path, { ...parameters, limit, after: list.next });
+      setList((before) => (before.key === key ? { ...before, rows: [...before.rows, ...page.items], next: page.next } : before));
+    } finally { setWaiting(false); }
+  };
+  const isHere = list.key === key;
+  return { ...loaded, data: isHere ? list.rows : null, rows: isHere ? list.rows : [], next: list.next, added: list.added, show, more, waiting };
+}
+
+/** The bar that announces new rows. */
+export const NewRows = ({ of }) => (of.added > 0 ? html`<button class="quiet fresh" onClick=${of.show}>${shell.newRows(of.added)}</button>` : null);
+
+/** The way to further rows, and back to the first. */
+export function MoreRows({ of, after }) {
+  const full = of.rows.length >= MOST;
+  if (!of.next && !after) return null;
+  return html`<div class="more">
+    ${after ? html`<button class="small" onClick=${() => refine({ after: null })}>${shell.first}</button>` : null}
+    ${of.next && !full ? html`<button class="small" onClick=${of.more} disabled=${of.waiting} aria-busy=${of.waiting}>${shell.more}</button>` : null}
+    ${of.next && full ? html`<button class="small" onClick=${() => { refine({ after: of.next }, {}); scrollTo(0, 0); }}>${shell.goOn}</button>` : null}
+  </div>`;
+}
