@@ -26,7 +26,7 @@ export function drawHeat(plot, times, { buckets, values }, colour) {
   ctx.fillStyle = colour;
   times.forEach((time, at) => {
     const left = Math.floor(plot.valToPos(time, 'x', true));
-    const width = Math.max(1, Math.ceil(plot.valToPos(time + step, 'x', true)) - left);
+    const width = Math.max(1, Math.floor(plot.valToPos(time + step, 'x', true)) - left);
     (values[at] ?? []).forEach((count, bucket) => {
       if (!count) return;
       const [low, high] = [edges[Math.min(bucket, buckets.length - 1)], edges[Math.min(bucket, buckets.length - 1) + 1]];

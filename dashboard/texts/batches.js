@@ -1,0 +1,2 @@
+// Texts.
+export const batches = {};
