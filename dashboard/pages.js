@@ -5,6 +5,7 @@ import { Card, Empty, Head } from './lib/ui.js';
 import { to } from './lib/route.js';
 import { shell } from './texts.js';
 import { Overview } from './pages/overview.js';
+import { JobsOrJob } from './pages/job.js';
 
 function Missing() {
   return html`<${Head} title="No such page" /><${Card}><${Empty} title="There is no such page."><a href=${to(['overview'])}>${shell.pages.overview}</a><//><//>`;
@@ -13,4 +14,5 @@ function Missing() {
 export const pages = {
   missing: Missing,
   overview: Overview,
+  jobs: JobsOrJob,
 };

@@ -52,6 +52,17 @@ function drawMarks(plot, marks) {
   ctx.restore();
 }
 
+/** Shades the range that was brushed. */
+function drawChosen(plot, chosen) {
+  if (!chosen) return;
+  const { ctx, bbox } = plot;
+  const [left, right] = chosen.map((at) => Math.min(bbox.left + bbox.width, Math.max(bbox.left, plot.valToPos(new Date(at) / 1_000, 'x', true))));
+  ctx.save();
+  ctx.fillStyle = faded('accent', 0.14);
+  ctx.fillRect(left, bbox.top, right - left, bbox.height);
+  ctx.restore();
+}
+
 /** The mark under the pointer, in words. */
 function nameMark(plot, marks) {
   const near = marks.find((mark) => Math.abs(plot.valToPos(new Date(mark.at) / 1_000, 'x') - plot.cursor.left) < 7);
@@ -82,7 +93,7 @@ function options(now, width) {
     series: [{ value: (_, instant) => (instant ? hour(instant * 1_000) : '–') }, ...lines(now)],
     hooks: {
       drawClear: [(plot) => { if (now.current.heat) drawHeat(plot, now.current.times, now.current.heat, css('accent')); }],
-      draw: [(plot) => drawMarks(plot, now.current.marks)],
+      draw: [(plot) => { drawChosen(plot, now.current.chosen); drawMarks(plot, now.current.marks); }],
       setCursor: [(plot) => nameMark(plot, now.current.marks)],
       setSelect: [(plot) => brushed(plot, now.current.onBrush)],
     },
@@ -91,14 +102,15 @@ function options(now, width) {
 
 /**
  * Values over time. `times` in seconds; `series`: [{label, colour, values, fill?, dash?}]; `stacked` puts them on top
- * of each other; `heat`: {buckets, values} paints a heat map below; `marks`: [{at, kind, text}].
+ * of each other; `heat`: {buckets, values} paints a heat map below; `marks`: [{at, kind, text}];
+ * `chosen`: [from, to] is shaded.
  */
-export function Chart({ times, series, height = 180, stacked = false, onBrush, unit, label, marks = [], heat = null }) {
+export function Chart({ times, series, height = 180, stacked = false, onBrush, unit, label, marks = [], heat = null, chosen = null }) {
   const place = useRef(null);
   const plot = useRef(null);
   const over = useRef(false);
   const now = useRef(null);
-  now.current = { times, series, height, stacked, onBrush, unit, marks, heat };
+  now.current = { times, series, height, stacked, onBrush, unit, marks, heat, chosen };
   const put = () => { if (plot.current && !over.current) { plot.current.setData(dataOf(now.current)); plot.current.setLegend({ idx: now.current.times.length - 1 }); } };
   const shape = `${series.map((one) => one.label + one.colour).join('|')} ${Boolean(heat)}`;
   useEffect(() => {
@@ -116,7 +128,7 @@ export function Chart({ times, series, height = 180, stacked = false, onBrush, u
     addEventListener('punctual:theme', make);
     return () => { resize.disconnect(); removeEventListener('punctual:theme', make); plot.current?.destroy(); plot.current = null; };
   }, [shape, height]);
-  useEffect(put, [times, series, marks.length]);
+  useEffect(put, [times, series, marks.length, String(chosen)]);
   const enter = () => { over.current = true; };
   const leave = () => { over.current = false; put(); };
   return html`<div class="chart" role="img" aria-label=${label} ref=${place} onMouseEnter=${enter} onMouseLeave=${leave}></div>`;

@@ -24,8 +24,7 @@ function brush(from, to) {
   refine({ from: new Date(from * 1_000).toISOString(), to: new Date(to * 1_000).toISOString() });
 }
 
-function Charts({ range, marks }) {
-  const shared = { range, marks, onBrush: brush };
+function Charts({ shared }) {
   const { charts } = text;
   return html`
     <div class="grid half">
@@ -42,19 +41,21 @@ function Charts({ range, marks }) {
 
 function Body({ data, query, range }) {
   const { charts } = text;
+  const chosen = query.from && query.to ? [query.from, query.to] : null;
+  const shared = { range, marks: data.marks, onBrush: brush, chosen };
   return html`
     <${Health} data=${data} />
     ${isEmpty(data) ? html`<${Welcome} />` : null}
     <${Tiles} data=${data} />
     <div class="grid two">
       <div class="stack">
-        <${Panel} name="throughput" title=${charts.throughput} note=${charts.hint} range=${range} marks=${data.marks} onBrush=${brush} unit=${RATE} stacked height=${230} />
-        ${query.from && query.to ? html`<${Brushed} from=${query.from} to=${query.to} />` : null}
+        <${Panel} name="throughput" title=${charts.throughput} note=${charts.hint} unit=${RATE} stacked height=${230} ...${shared} />
+        ${chosen ? html`<${Brushed} from=${query.from} to=${query.to} />` : null}
         <${Running} rows=${data.running} />
       </div>
       <div class="stack"><${Late} rows=${data.late} /><${Problems} rows=${data.problem_queues} /><${Next} rows=${data.next} /></div>
     </div>
-    <${Charts} range=${range} marks=${data.marks} />
+    <${Charts} shared=${shared} />
     <div class="grid two"><${Dead} dead=${data.dead} /><${Marks} rows=${data.marks} /></div>`;
 }
 

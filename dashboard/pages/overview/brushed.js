@@ -9,6 +9,7 @@ import { clock, hour, length } from '../../lib/time.js';
 import { Card, Empty, Loaded, State, Table } from '../../lib/ui.js';
 import { overview as text } from '../../texts.js';
 
+const ROWS = 20;
 const { brushed, brushed: { columns } } = text;
 const COLUMNS = [
   { id: 'what', label: columns.what, cell: (run) => html`<span class="clip">${run.job ?? run.topic}</span>` },
@@ -20,9 +21,9 @@ const COLUMNS = [
 ];
 
 export function Brushed({ from, to }) {
-  const loaded = useLoad((signal) => get('/executions', { since: from, until: to, limit: 20 }, { signal }), `${from} ${to}`);
+  const loaded = useLoad((signal) => get('/executions', { since: from, until: to, limit: ROWS }, { signal }), `${from} ${to}`);
   const actions = html`<a href=${messagesWith({ since: from, until: to })}>${brushed.messages}</a><button class="small" onClick=${() => refine({ from: null, to: null })}>${brushed.clear}</button>`;
-  return html`<${Card} title=${brushed.title} note=${`${clock(from)} – ${hour(to)}`} actions=${actions} flush>
-    <${Loaded} of=${loaded}>${(data) => html`<${Table} columns=${COLUMNS} rows=${data.items} id=${(run) => run.id} href=${(run) => (run.message ? messagePage(run.message) : jobPage(run.job))} empty=${html`<${Empty} title=${brushed.none} />`} />`}<//>
+  return html`<${Card} title=${brushed.title} note=${`${clock(from)} – ${hour(to)}`} actions=${actions} class="scroll" flush>
+    <${Loaded} of=${loaded}>${(data) => html`<${Table} columns=${COLUMNS} rows=${data.items.slice(0, ROWS)} id=${(run) => run.id} href=${(run) => (run.message ? messagePage(run.message) : jobPage(run.job))} empty=${html`<${Empty} title=${brushed.none} />`} />`}<//>
   <//>`;
 }

@@ -1,0 +1,88 @@
+// The fields of a schedule with a live preview of its next ten times in words, compared with those there are now.
+
+import { html, useEffect, useState } from '../../lib/html.js';
+import { post } from '../../lib/api.js';
+import { Choice } from '../../lib/choice.js';
+import { instantOf } from '../../lib/form.js';
+import { clock, zone as viewerZone } from '../../lib/time.js';
+import { zones } from '../../lib/zone.js';
+import { Badge, Field } from '../../lib/ui.js';
+import { job } from '../../texts.js';
+
+const text = job.schedule;
+const COUNT = 10;
+const REST = 200;
+
+/** What the API wants to know of a schedule; null while a field is empty. */
+export function scheduleOf({ kind, cron, zone, every, at }) {
+  if (kind === 'cron') return cron.trim() ? { cron: cron.trim(), ...(zone.trim() ? { zone: zone.trim() } : {}) } : null;
+  if (kind === 'every') return every.trim() ? { every: every.trim() } : null;
+  return instantOf(at) ? { at: instantOf(at) } : null;
+}
+
+/** Asks the server what a schedule means, when typing rests. */
+export function usePreview(schedule, name) {
+  const [found, setFound] = useState({ data: null, error: null, fields: {} });
+  const key = JSON.stringify([schedule, name]);
+  useEffect(() => {
+    if (!schedule) { setFound({ data: null, error: null, fields: {} }); return undefined; }
+    const controller = new AbortController();
+    const timer = setTimeout(() => {
+      post('/schedule/preview', { ...schedule, ...(name && schedule.cron ? { name } : {}), count: COUNT }, { signal: controller.signal }).then(
+        (data) => setFound({ data, error: null, fields: {} }),
+        (error) => { if (error.name !== 'AbortError') setFound({ data: null, error: error.message, fields: error.fields ?? {} }); },
+      );
+    }, REST);
+    return () => { clearTimeout(timer); controller.abort(); };
+  }, [key]);
+  return found;
+}
+
+export function ScheduleFields({ value, onChange, kinds = ['cron', 'every', 'once'], wrong }) {
+  const set = (changes) => onChange({ ...value, ...changes });
+  const input = (field) => ({ value: value[field], onInput: (event) => set({ [field]: event.target.value }) });
+  return html`
+    ${kinds.length > 1 ? html`<div class="field"><span>${text.kind}</span><${Choice} label=${text.kind} choices=${kinds.map((id) => ({ id, label: text.kinds[id] }))} current=${value.kind} onChoose=${(kind) => set({ kind })} /></div>` : null}
+    ${value.kind === 'cron' ? html`
+      <${Field} label=${text.cron} hint=${text.cronHint} error=${wrong.cron}><input class="mono" spellcheck="false" autocomplete="off" placeholder="0 2 * * *" ...${input('cron')} /><//>
+      <${Field} label=${text.zone} hint=${text.zoneHint} error=${wrong.zone}><input list="zones" spellcheck="false" autocomplete="off" placeholder=${viewerZone} ...${input('zone')} /><//>
+      <datalist id="zones">${zones().map((zone) => html`<option key=${zone} value=${zone}></option>`)}</datalist>` : null}
+    ${value.kind === 'every' ? html`<${Field} label=${text.every} hint=${text.everyHint} error=${wrong.every}><input spellcheck="false" placeholder="5m" ...${input('every')} /><//>` : null}
+    ${value.kind === 'once' ? html`<${Field} label=${text.at} hint=${viewerZone} error=${wrong.at}><input type="datetime-local" ...${input('at')} /><//>` : null}`;
+}
+
+/** The times of both lists in order: those that stay, come and go, as far as both lists reach. */
+export function compare(now, then) {
+  const key = (time) => new Date(time.at).getTime();
+  const [before, after] = [new Map(now.map((time) => [key(time), time])), new Map(then.map((time) => [key(time), time]))];
+  return [...new Set([...before.keys(), ...after.keys()])].sort((one, other) => one - other)
+    .map((at) => ({ ...(after.get(at) ?? before.get(at)), change: !before.has(at) ? 'added' : !after.has(at) ? 'gone' : 'same' }));
+}
+
+const MARK = { added: ['good', '+'], gone: ['bad', '−'], same: ['mute', '='] };
+
+function Time({ time, isCompared }) {
+  const [tone, sign] = MARK[time.change] ?? MARK.same;
+  const other = time.zone && time.zone !== viewerZone;
+  return html`<li class=${time.change === 'gone' ? 'gone' : ''}>
+    ${isCompared ? html`<${Badge} tone=${tone} title=${text[time.change]}>${sign}<span class="visually-hidden"> ${text[time.change]}</span><//>` : null}
+    <span class="num">${other ? `${time.local.replace('T', ' ')} ${time.zone}` : clock(time.at, viewerZone, { seconds: true })}</span>
+    ${other ? html`<span class="faint num">${clock(time.at, viewerZone, { seconds: false })} ${text.here}</span>` : null}
+    ${time.note ? html`<${Badge} tone="warn" title=${time.note}>${time.note.length > 40 ? text.change : time.note}<//>` : null}</li>`;
+}
+
+/** The next ten times; with `now` given, the difference to them. */
+export function Preview({ preview, now = null }) {
+  const { data, error } = preview;
+  if (error) return html`<div class="preview"><p class="notice bad" role="alert">${error}</p></div>`;
+  if (!data) return html`<div class="preview"><p class="faint">${text.empty}</p></div>`;
+  const times = now ? compare(now, data.occurrences) : data.occurrences;
+  const [added, gone] = ['added', 'gone'].map((change) => times.filter((time) => time.change === change).length);
+  return html`<div class="preview" aria-live="polite">
+    <p class="words">${data.in_words}</p>
+    ${data.warnings.map((warning) => html`<p class="notice warn" key=${warning}>${warning}</p>`)}
+    <h3>${text.preview}</h3>
+    ${now ? html`<p class="faint">${added || gone ? text.difference(added, gone) : text.unchanged}</p>` : null}
+    ${times.length === 0 ? html`<p class="faint">${text.none}</p>` : html`<ol class="times">${times.map((time) => html`<${Time} key=${time.at} time=${time} isCompared=${Boolean(now)} />`)}</ol>`}
+  </div>`;
+}
