@@ -6,6 +6,8 @@ import { to } from './lib/route.js';
 import { shell } from './texts.js';
 import { Overview } from './pages/overview.js';
 import { JobsOrJob } from './pages/job.js';
+import { Calendar } from './pages/calendar.js';
+import { Batches } from './pages/batches.js';
 
 function Missing() {
   return html`<${Head} title="No such page" /><${Card}><${Empty} title="There is no such page."><a href=${to(['overview'])}>${shell.pages.overview}</a><//><//>`;
@@ -15,4 +17,6 @@ export const pages = {
   missing: Missing,
   overview: Overview,
   jobs: JobsOrJob,
+  calendar: Calendar,
+  batches: Batches,
 };

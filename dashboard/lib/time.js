@@ -77,5 +77,5 @@ export function When({ at, zone: inZone, seconds = true }) {
   if (!at) return html`<span class="faint">–</span>`;
   const other = inZone && inZone !== LOCAL;
   return html`<time datetime=${at} title=${relative(at)} class="num">${clock(at, LOCAL, { seconds })}${
-    other ? html` <span class="faint">${clock(at, inZone, { seconds })} ${inZone}</span>` : null}</time>`;
+    other ? html` <span class="faint">· ${clock(at, inZone, { seconds })} ${inZone}</span>` : null}</time>`;
 }

@@ -6,7 +6,7 @@ import { jobPage } from '../lib/links.js';
 import { MoreRows, NewRows, useRows } from '../lib/rows.js';
 import { cli, does, Flags, Policies, Recent } from '../lib/job.js';
 import { Ago } from '../lib/time.js';
-import { Act, Card, Empty, Head, Loaded, State, Table, useToast } from '../lib/ui.js';
+import { Act, Card, Empty, Head, Loaded, Table, useToast } from '../lib/ui.js';
 import { Pause } from './job/pause.js';
 import { NewJob } from './job/create.js';
 import { jobs as text } from '../texts.js';
@@ -64,15 +64,14 @@ function RowActions({ job, onPause, onDone }) {
 const Name = ({ job }) => html`<span class="clip" title=${job.name}>${job.name}</span>`;
 const About = ({ job }) => html`<span class="faint clip">${[job.description, job.tags.map((tag) => `#${tag}`).join(' ')].filter(Boolean).join(' ') || job.app}</span>`;
 const When = ({ job }) => html`<div class="two-lines"><span class="clip" title=${job.schedule}>${job.in_words}${job.zone ? html` <span class="faint">${job.zone}</span>` : null}</span><${Policies} job=${job} /></div>`;
-const Last = ({ job }) => (job.last ? html`<div class="two-lines"><${Ago} at=${job.last.ended_at} />${job.last.ending === job.word ? null : html`<span><${State} word=${job.last.ending} /></span>`}</div>` : html`<span class="faint">–</span>`);
+const Runs = ({ job }) => html`<div class="two-lines"><${Recent} job=${job} />${job.last ? html`<span class="faint small-line">${text.last} <${Ago} at=${job.last.ended_at} />${job.last.ending === job.word ? null : `, ${job.last.ending.replaceAll('_', ' ')}`}</span>` : null}</div>`;
 
 const columns = (onPause, onDone) => [
   { id: 'name', label: text.columns.name, cell: (job) => html`<${Name} job=${job} /><${About} job=${job} />` },
   { id: 'state', label: text.columns.state, cell: (job) => html`<${Flags} job=${job} />` },
-  { id: 'recent', label: text.columns.recent, cell: (job) => html`<${Recent} job=${job} />` },
+  { id: 'recent', label: text.columns.recent, sort: 'last', cell: (job) => html`<${Runs} job=${job} />` },
   { id: 'schedule', label: text.columns.schedule, cell: (job) => html`<${When} job=${job} />` },
   { id: 'next', label: text.columns.next, sort: 'next', class: 'nowrap', cell: (job) => html`<${Ago} at=${job.next_at} zone=${job.zone} />` },
-  { id: 'last', label: text.columns.last, sort: 'last', class: 'nowrap', cell: (job) => html`<${Last} job=${job} />` },
   { id: 'actions', label: text.columns.actions, class: 'right', cell: (job) => html`<${RowActions} job=${job} onPause=${onPause} onDone=${onDone} />` },
 ];
 

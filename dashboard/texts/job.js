@@ -21,7 +21,7 @@ export const job = {
     title: 'Every time of the schedule, with what was decided and why', none: 'No time of the schedule lies in this range.', now: 'now', older: 'Older', newer: 'Newer', today: 'Around now', all: 'Everything',
     decisions: { ran: 'ran', failed: 'failed', skipped: 'skipped', running: 'running', waiting: 'waiting', planned: 'planned', missed: 'missed' },
     columns: { nominal: 'Planned for', decision: 'Decision', reason: 'Reason', late: 'Began late by', attempts: 'Attempts', message: 'Message' },
-    show: 'show', label: (count) => `${count} times`, filter: 'Show only', cells: 'One cell per time, oldest first',
+    show: 'show', ahead: (count) => `${count} further planned ${count === 1 ? 'time' : 'times'}: show`, label: (count) => `${count} times`, filter: 'Show only', cells: 'One cell per time, oldest first',
   },
   history: {
     durations: 'How long each run took', none: 'It has not run yet.', noMatch: 'No run ended so.', all: 'Every ending',
@@ -34,7 +34,7 @@ export const job = {
     title: 'Where each value comes from; the rightmost one wins', columns: { field: 'Field', declared: 'Declared', configured: 'Configured', overridden: 'Operator', effective: 'In force', reset: 'Reset' },
     reset: 'Reset', resetAll: 'Reset all', none: 'Nothing is set.', done: (field) => `${field} is as declared again.`, allDone: 'Everything is as declared again.',
   },
-  misfire: { title: 'If the scheduler were down from now on for …', own: 'Another length', missed: 'would be missed', runs: 'would run', skipped: 'would be left out', next: 'Next in time', none: 'none', makesUp: 'makes up', lateOnly: 'a little late', and: (count) => `and ${count} more`, times: (count) => `${count} times, the newest` },
+  misfire: { title: 'If the scheduler were down from now on for …', own: 'Another length', missed: 'would be missed', runs: 'Would run', skipped: 'Would be left out', next: 'Next in time', none: 'none', makesUp: 'makes up', lateOnly: 'a little late', and: (count) => `and ${count} more`, times: (count) => `${count} times, the newest` },
   target: { title: 'What it does', payload: 'Payload', noPayload: 'It has no payload.', raw: 'Everything the API says' },
   act: {
     trigger: 'Run now', pause: 'Pause', resume: 'Resume', edit: 'Edit', backfill: 'Backfill', more: 'More', skip: 'Skip next', cursor: 'Move cursor', remove: 'Delete', retired: 'It is retired.', fileOnly: (source) => `It is defined in ${source}; remove it there.`,
@@ -56,7 +56,7 @@ export const job = {
     preview: 'The next ten times', now: 'Now', then: 'Then', same: 'unchanged', added: 'new', gone: 'gone', empty: 'Write a schedule to see its times.', none: 'It never runs.', change: 'clock change', here: 'your time', difference: (added, gone) => `${added} new, ${gone} gone among the next ten`, unchanged: 'The next ten times stay the same.',
   },
   create: {
-    title: 'New job', name: 'Name', nameHint: 'Letters, digits, dashes, dots; it cannot be changed later.', description: 'What it is for', tags: 'Tags', tagsHint: 'Words with commas between.', target: 'What it does', targets: { http: 'Call a URL', command: 'Run a program', publish: 'Publish a message', topic: 'Leave it to a handler' },
+    title: 'New job', name: 'Name', nameHint: 'Letters, digits, dashes, dots; it cannot be changed later.', description: 'What it is for', tags: 'Tags', tagsHint: 'Words with commas between.', target: 'What it does', targets: { http: 'Call a URL', command: 'Program', publish: 'Publish', topic: 'Handler' },
     url: 'URL', method: 'Method', program: 'Program', args: 'Arguments', argsHint: 'One per line.', topic: 'Topic', body: 'Body', payload: 'Payload (JSON)', button: 'Make it', done: (name) => `${name} is there.`, more: 'Policies and limits', queue: 'Queue', overlap: 'While a run is alive', misfire: 'Missed occurrences', timeout: 'Timeout', retries: 'Retries', fileTitle: 'The same in punctual.toml', usual: 'usual', commandHint: 'Commands must be enabled in the configuration.', what: 'What it is', when: 'When it runs',
   },
   backfill: {

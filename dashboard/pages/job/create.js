@@ -59,8 +59,8 @@ function Policies({ fields, input, wrong, payload }) {
       <${Field} label=${text.timeout} hint=${texts.edit.timeoutHint} error=${wrong.timeout}><input placeholder="30s" ...${input('timeout')} /><//>
       <${Field} label=${text.retries} error=${wrong.retry}><input type="number" min="0" max="1000" ...${input('retries')} /><//>
     </div>
-    <${Select} label=${text.overlap} values=${jobs.overlap} input=${input('overlap')} hint=${jobs.overlapWords[fields.overlap || 'skip']} error=${wrong.overlap} />
-    <${Select} label=${text.misfire} values=${jobs.misfire} input=${input('misfire')} hint=${jobs.misfireWords[fields.misfire || 'fire_now']} error=${wrong.misfire} />
+    <${Select} label=${text.overlap} values=${jobs.overlapChoices} input=${input('overlap')} hint=${jobs.overlapWords[fields.overlap || 'skip']} error=${wrong.overlap} />
+    <${Select} label=${text.misfire} values=${jobs.misfireChoices} input=${input('misfire')} hint=${jobs.misfireWords[fields.misfire || 'fire_now']} error=${wrong.misfire} />
     <${Field} label=${text.payload} error=${payload.wrong ?? wrong.payload}><textarea rows="3" ...${input('payload')}></textarea><//></details>`;
 }
 

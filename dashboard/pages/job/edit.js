@@ -65,7 +65,7 @@ export function Edit({ job: given, onClose, onDone }) {
       <${ScheduleFields} value=${schedule} onChange=${setSchedule} kinds=${job.kind === 'once' ? ['once'] : ['cron', 'every']} wrong=${{ ...wrong, ...preview.fields }} />
       <${Field} label=${text.timeout} hint=${text.timeoutHint} error=${wrong.timeout}><input value=${fields.timeout} onInput=${set('timeout')} /><//>
       <${Field} label=${text.retries} error=${wrong.retry}><input type="number" min="0" max="1000" value=${fields.retries} onInput=${set('retries')} /><//>
-      <${Field} label=${text.misfire} hint=${jobs.misfireWords[fields.misfire]} error=${wrong.misfire}><select value=${fields.misfire} onChange=${set('misfire')}>${Object.entries(jobs.misfire).map(([id, label]) => html`<option key=${id} value=${id}>${label}</option>`)}</select><//>
+      <${Field} label=${text.misfire} hint=${jobs.misfireWords[fields.misfire]} error=${wrong.misfire}><select value=${fields.misfire} onChange=${set('misfire')}>${Object.entries(jobs.misfireChoices).map(([id, label]) => html`<option key=${id} value=${id}>${label}</option>`)}</select><//>
     </div>
     <${Preview} preview=${preview} now=${now.data?.items ?? []} />
   </div>`}<//>`;

@@ -19,7 +19,7 @@ export function Durations({ runs }) {
   const shown = runs.filter((run) => run.ending !== 'skipped').slice(0, BARS).reverse();
   if (shown.length === 0) return null;
   const top = Math.max(1, ...shown.map((run) => run.took_ms));
-  const step = WIDTH / Math.max(30, shown.length);
+  const step = WIDTH / Math.max(60, shown.length);
   const bar = (run, at) => {
     const height = Math.max(2, (run.took_ms / top) * (HEIGHT - 6));
     const rect = html`<rect class="fill ${tone(run.ending)}" x=${at * step} y=${HEIGHT - height} width=${Math.max(1, step - 2)} height=${height} rx="1.5"><title>${`${clock(run.started_at)} · ${length(run.took_ms)} · ${run.ending}`}</title></rect>`;

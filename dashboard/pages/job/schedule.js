@@ -5,7 +5,7 @@ import { post } from '../../lib/api.js';
 import { Choice } from '../../lib/choice.js';
 import { instantOf } from '../../lib/form.js';
 import { clock, zone as viewerZone } from '../../lib/time.js';
-import { zones } from '../../lib/zone.js';
+import { wall, zones } from '../../lib/zone.js';
 import { Badge, Field } from '../../lib/ui.js';
 import { job } from '../../texts.js';
 
@@ -66,10 +66,12 @@ function Time({ time, isCompared }) {
   const other = time.zone && time.zone !== viewerZone;
   return html`<li class=${time.change === 'gone' ? 'gone' : ''}>
     ${isCompared ? html`<${Badge} tone=${tone} title=${text[time.change]}>${sign}<span class="visually-hidden"> ${text[time.change]}</span><//>` : null}
-    <span class="num">${other ? `${time.local.replace('T', ' ')} ${time.zone}` : clock(time.at, viewerZone, { seconds: true })}</span>
-    ${other ? html`<span class="faint num">${clock(time.at, viewerZone, { seconds: false })} ${text.here}</span>` : null}
-    ${time.note ? html`<${Badge} tone="warn" title=${time.note}>${time.note.length > 40 ? text.change : time.note}<//>` : null}</li>`;
+    <span class="num">${wall(time.local)}</span>
+    ${other ? html`<span class="faint num" title=${viewerZone}>${clock(time.at, viewerZone, { seconds: false })}</span>` : null}
+    ${time.note ? html`<${Badge} tone="warn" title=${time.note}>⚑ ${time.note.length > 28 ? text.change : time.note}<//>` : null}</li>`;
 }
+
+const Zones = ({ zone }) => html`<p class="faint">${zone}${zone === viewerZone ? '' : ` · ${text.here} (${viewerZone})`}</p>`;
 
 /** The next ten times; with `now` given, the difference to them. */
 export function Preview({ preview, now = null }) {
@@ -82,6 +84,7 @@ export function Preview({ preview, now = null }) {
     <p class="words">${data.in_words}</p>
     ${data.warnings.map((warning) => html`<p class="notice warn" key=${warning}>${warning}</p>`)}
     <h3>${text.preview}</h3>
+    ${times.length ? html`<${Zones} zone=${times[0].zone} />` : null}
     ${now ? html`<p class="faint">${added || gone ? text.difference(added, gone) : text.unchanged}</p>` : null}
     ${times.length === 0 ? html`<p class="faint">${text.none}</p>` : html`<ol class="times">${times.map((time) => html`<${Time} key=${time.at} time=${time} isCompared=${Boolean(now)} />`)}</ol>`}
   </div>`;

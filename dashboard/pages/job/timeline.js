@@ -1,11 +1,11 @@
 // Every time of a job's schedule with what was decided about it, and why. Now is a line between past and future.
 
-import { html, useEffect, useRef } from '../../lib/html.js';
+import { html, useEffect } from '../../lib/html.js';
 import { get, part } from '../../lib/api.js';
 import { useLoad } from '../../lib/live.js';
 import { refine } from '../../lib/route.js';
 import { messagePage } from '../../lib/links.js';
-import { clock, length, relative } from '../../lib/time.js';
+import { clock, length, relative, zone as viewerZone } from '../../lib/time.js';
 import { Card, Empty, Loaded, State, tone } from '../../lib/ui.js';
 import { job as texts } from '../../texts.js';
 
@@ -25,7 +25,7 @@ const summary = (times) => Object.entries(counted(times)).map(([decision, count]
 
 function Row({ time, zone }) {
   return html`<tr id=${`at-${time.nominal}`} class=${time.decision === 'planned' ? 'to-come' : ''}>
-    <td data-label=${text.columns.nominal}><span class="num" title=${relative(time.nominal)}>${clock(time.nominal)}${zone ? html` <span class="faint">${clock(time.nominal, zone, { seconds: false })}</span>` : null}</span></td>
+    <td data-label=${text.columns.nominal}><span class="num" title=${relative(time.nominal)}>${clock(time.nominal)}${zone && zone !== viewerZone ? html` <span class="faint" title=${zone}>· ${clock(time.nominal, zone, { seconds: false })}</span>` : null}</span></td>
     <td data-label=${text.columns.decision}><${State} word=${time.decision} /></td>
     <td data-label=${text.columns.reason}><span class="soft">${time.reason?.replaceAll('_', ' ') ?? ''}</span></td>
     <td data-label=${text.columns.late} class="right num">${time.late_ms === null || time.late_ms === undefined ? '' : length(time.late_ms)}</td>
@@ -35,12 +35,17 @@ function Row({ time, zone }) {
 
 const Now = () => html`<tr class="now-line"><td colspan="6"><span>${text.now}</span></td></tr>`;
 
+/** Only the nearest of what is to come are shown at first. */
+const NEAR = 4;
+
 /** Newest first, with the line of now where the future ends. */
-function Rows({ times, zone }) {
+function Rows({ times, zone, isWide }) {
   const now = Date.now();
   const border = times.findIndex((time) => new Date(time.nominal) <= now);
-  return html`<div class="table"><table class="ledger"><thead><tr>${Object.entries(text.columns).map(([id, label]) => html`<th key=${id} class=${['late', 'attempts', 'message'].includes(id) ? 'right' : ''}>${label}</th>`)}</tr></thead>
-    <tbody>${times.map((time, at) => html`${at === border && at > 0 ? html`<${Now} key="now" />` : null}<${Row} key=${time.nominal} time=${time} zone=${zone} />`)}</tbody></table></div>`;
+  const hidden = isWide || border < 0 ? 0 : Math.max(0, border - NEAR);
+  return html`${hidden > 1 ? html`<button class="quiet fresh" onClick=${() => refine({ ahead: '1' })}>${text.ahead(hidden)}</button>` : null}
+    <div class="table"><table class="ledger"><thead><tr>${Object.entries(text.columns).map(([id, label]) => html`<th key=${id} class=${['late', 'attempts', 'message'].includes(id) ? 'right' : ''}>${label}</th>`)}</tr></thead>
+    <tbody>${times.map((time, at) => (at < hidden && hidden > 1 ? null : html`${at === border && at > 0 ? html`<${Now} key="now" />` : null}<${Row} key=${time.nominal} time=${time} zone=${zone} />`))}</tbody></table></div>`;
 }
 
 function Steps({ times, query }) {
@@ -60,7 +65,6 @@ function Filter({ counts, current }) {
 export function Timeline({ job, query }) {
   const { from, until: to, decision } = query;
   const loaded = useLoad((signal) => get(`/jobs/${part(job.name)}/occurrences`, { from, to, limit: LIMIT }, { signal }), `${job.name} ${from} ${to}`, { on: ON, every: 2_000 });
-  const place = useRef(null);
   useEffect(() => { if (query.at) document.getElementById(`at-${query.at}`)?.scrollIntoView({ block: 'center' }); }, [Boolean(loaded.data), query.at]);
   const jump = (nominal) => document.getElementById(`at-${nominal}`)?.scrollIntoView({ block: 'center' });
   const view = (data) => {
@@ -69,7 +73,7 @@ export function Timeline({ job, query }) {
     const shown = decision ? times.filter((time) => time.decision === decision) : times;
     return html`<div class="bar"><${Filter} counts=${counted(times)} current=${decision} /><span class="spring"></span><${Steps} times=${times} query=${query} /></div>
       <${Cells} times=${times} onJump=${jump} />
-      <${Rows} times=${shown} zone=${job.zone} />`;
+      <${Rows} times=${shown} zone=${job.zone} isWide=${Boolean(query.ahead || from)} />`;
   };
-  return html`<div ref=${place}><${Card} title=${text.title} flush><${Loaded} of=${loaded} skeleton=${10}>${view}<//><//></div>`;
+  return html`<${Card} title=${text.title} flush><${Loaded} of=${loaded} skeleton=${10}>${view}<//><//>`;
 }

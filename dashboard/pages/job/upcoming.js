@@ -7,6 +7,7 @@ import { refine } from '../../lib/route.js';
 import { Choice } from '../../lib/choice.js';
 import { cli } from '../../lib/job.js';
 import { Ago, clock, zone as viewerZone } from '../../lib/time.js';
+import { wall } from '../../lib/zone.js';
 import { Act, Badge, Card, Empty, Loaded, Table } from '../../lib/ui.js';
 import { job as texts } from '../../texts.js';
 
@@ -18,7 +19,7 @@ const Remark = ({ time }) => html`<span class="flags">${time.note ? html`<${Badg
 const columns = (job) => [
   { id: 'at', label: `${text.columns.at} (${viewerZone})`, cell: (time) => html`<span class=${time.skipped ? 'num struck' : 'num'}>${clock(time.at)}</span>` },
   { id: 'in', label: text.in, cell: (time) => html`<${Ago} at=${time.at} zone=${time.zone} />` },
-  job.zone && job.zone !== viewerZone ? { id: 'local', label: `${text.columns.local} (${job.zone})`, cell: (time) => html`<span class="num">${time.local.replace('T', ' ')} <span class="faint">${time.offset}</span></span>` } : null,
+  job.zone && job.zone !== viewerZone ? { id: 'local', label: `${text.columns.local} (${job.zone})`, cell: (time) => html`<span class="num">${wall(time.local)} <span class="faint">${time.offset}</span></span>` } : null,
   { id: 'note', label: text.columns.note, cell: (time) => html`<${Remark} time=${time} />` },
   { id: 'skip', label: '', class: 'right', cell: (time) => (time.skipped ? null : html`<${Act} kind="small" cli=${cli.skip(job.name, time.at)} onClick=${() => refine({ do: 'skip', nominal: time.at }, {})}>${text.skip}<//>`) },
 ].filter(Boolean);

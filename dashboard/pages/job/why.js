@@ -52,6 +52,6 @@ export function Why({ job }) {
     ${found && job.running ? html`<p class="line">${text.running(job.running)}</p>` : null}
     ${error ? html`<p class="line">${text.lastError}: <code>${error}</code>${job.last.message ? html` <a href=${messagePage(job.last.message)}>${text.message}</a>` : null}</p>` : null}
     <${Message} name=${job.name} />
-    ${job.phase === 'active' ? html`<p class="line"><${Next} job=${job} /></p>` : null}
+    ${job.phase === 'active' && !lateBy(job) ? html`<p class="line"><${Next} job=${job} /></p>` : null}
   </section>`;
 }
