@@ -47,7 +47,7 @@ function Tools({ asked, seen }) {
   </div>`;
 }
 
-const Legend = () => html`<ul class="legend">${Object.entries(text.legend).map(([id, label]) => html`<li key=${id}><i class="swatch ${id}"></i>${label}</li>`)}</ul>`;
+const Legend = ({ view }) => html`<ul class="legend">${Object.entries(text.legend).filter(([id]) => view === 'day' || ['bad', 'pile', 'change'].includes(id)).map(([id, label]) => html`<li key=${id}><i class="swatch ${id}"></i>${label}</li>`)}</ul>`;
 
 function Body({ data, asked }) {
   const runs = data.items.filter((run) => run.job.toLowerCase().includes(asked.job.toLowerCase()) && new Date(run.at) >= asked.from && new Date(run.at) < asked.until);
@@ -57,7 +57,7 @@ function Body({ data, asked }) {
   const title = asked.view === 'week' ? `${dayName(asked.first, 'short')} – ${dayName(addDays(asked.first, 6), 'short')}` : dayName(asked.date);
   return html`
     ${data.more ? html`<p class="notice warn">${text.more(count(data.items.length))}</p>` : null}
-    <${Card} title=${title} note=${text.runs(count(runs.length))} actions=${html`<${Legend} />`} flush>
+    <${Card} title=${title} note=${text.runs(count(runs.length))} actions=${html`<${Legend} view=${asked.view} />`} flush>
       ${runs.length === 0 ? html`<${Empty} title=${text.none}><p>${text.noneText}</p><//>` : html`<${View} runs=${runs} piles=${piles} changes=${changes} asked=${asked} />`}<//>
     <div class="grid half"><${Piles} piles=${piles} runs=${runs} zone=${asked.zone} /><${Changes} changes=${changes} /></div>`;
 }

@@ -6,7 +6,7 @@ import { jobPage } from '../lib/links.js';
 import { MoreRows, NewRows, useRows } from '../lib/rows.js';
 import { cli, does, Flags, Policies, Recent } from '../lib/job.js';
 import { Ago } from '../lib/time.js';
-import { Act, Card, Empty, Head, Loaded, Table, useToast } from '../lib/ui.js';
+import { Act, Card, Empty, Head, Loaded, Table, tone, useToast } from '../lib/ui.js';
 import { Pause } from './job/pause.js';
 import { NewJob } from './job/create.js';
 import { jobs as text } from '../texts.js';
@@ -64,7 +64,7 @@ function RowActions({ job, onPause, onDone }) {
 const Name = ({ job }) => html`<span class="clip" title=${job.name}>${job.name}</span>`;
 const About = ({ job }) => html`<span class="faint clip">${[job.description, job.tags.map((tag) => `#${tag}`).join(' ')].filter(Boolean).join(' ') || job.app}</span>`;
 const When = ({ job }) => html`<div class="two-lines"><span class="clip" title=${job.schedule}>${job.in_words}${job.zone ? html` <span class="faint">${job.zone}</span>` : null}</span><${Policies} job=${job} /></div>`;
-const Runs = ({ job }) => html`<div class="two-lines"><${Recent} job=${job} />${job.last ? html`<span class="faint small-line">${text.last} <${Ago} at=${job.last.ended_at} />${job.last.ending === job.word ? null : `, ${job.last.ending.replaceAll('_', ' ')}`}</span>` : null}</div>`;
+const Runs = ({ job }) => html`<div class="two-lines"><${Recent} job=${job} />${job.last ? html`<span class="faint small-line">${text.last} <${Ago} at=${job.last.ended_at} />${job.last.ending === job.word ? null : html` <i class="dot ${tone(job.last.ending)}" title=${job.last.ending.replaceAll('_', ' ')}></i>`}</span>` : null}</div>`;
 
 const columns = (onPause, onDone) => [
   { id: 'name', label: text.columns.name, cell: (job) => html`<${Name} job=${job} /><${About} job=${job} />` },

@@ -11,12 +11,14 @@ const HOUR = 3_600_000;
 const LANES_MAX = 80;
 /** The drawing's own units; the browser stretches them to the width there is. */
 const [WIDTH, HEIGHT] = [1_440, 18];
+/** How near the pointer must be to a run, in hundredths of the day. */
+const NEAR = 0.8;
 const TONES = ['idle', 'mute', 'good', 'warn', 'bad'];
 
 const toneOf = (run) => (run.kind === 'future' ? 'idle' : tone(run.ending));
 const share = (at, { from, until }) => ((new Date(at) - from) / (until - from)) * 100;
 
-/** The lanes, those with failures and many runs not first: by name, so that nothing jumps. */
+/** The lanes, by name, so that nothing jumps. */
 function lanes(runs) {
   const byJob = new Map();
   for (const run of runs) { if (!byJob.has(run.job)) byJob.set(run.job, []); byJob.get(run.job).push(run); }
@@ -38,19 +40,35 @@ function Hours({ asked }) {
 function Marks({ asked, piles, changes }) {
   useTick();
   const now = Date.now();
+  const hours = Math.round((asked.until - asked.from) / HOUR);
   return html`<div class="overlay" aria-hidden="true">
+    ${Array.from({ length: hours }, (_, at) => html`<i key=${at} class="grid-line" style=${{ left: `${(at / hours) * 100}%` }}></i>`)}
     ${piles.map((pile) => html`<i key=${`pile${pile.at}`} class="pile" style=${{ left: `${share(pile.at, asked)}%` }} title=${`${clock(pile.at, asked.zone)}: ${text.piles.count(pile.count)}`}></i>`)}
     ${changes.map((change) => html`<i key=${`change${change.at}${change.zone}`} class="change" style=${{ left: `${share(change.at, asked)}%` }} title=${`${change.zone}: ${change.note}`}></i>`)}
     ${now >= asked.from && now < asked.until ? html`<i class="now" style=${{ left: `${share(now, asked)}%` }} title=${text.now}></i>` : null}
   </div>`;
 }
 
+/** The run nearest to the pointer, when one is near. */
+function nearest(event, runs, asked) {
+  const box = event.currentTarget.getBoundingClientRect();
+  const at = ((event.clientX - box.left) / box.width) * 100;
+  let best = null;
+  for (const run of runs) { const away = Math.abs(share(run.at, asked) - at); if (away < NEAR && (!best || away < best.away)) best = { run, away }; }
+  return best?.run ?? null;
+}
+
 function Lane({ job, runs, asked }) {
   const [past, future] = ['past', 'future'].map((kind) => runs.filter((run) => run.kind === kind));
   const bad = past.filter((run) => tone(run.ending) === 'bad').length;
   const link = jobPage(job, { tab: 'timeline', from: new Date(asked.from).toISOString(), until: new Date(asked.until).toISOString() });
+  const summary = text.lane(job, past.length, bad, future.length);
+  const point = (event) => {
+    const run = nearest(event, runs, asked);
+    event.currentTarget.title = run ? `${clock(run.at, asked.zone)} · ${run.ending?.replaceAll('_', ' ') ?? text.legend.idle}` : summary;
+  };
   return html`<li><a class="row name" href=${link} title=${job}>${job}</a>
-    <a class="lane" href=${link} tabindex="-1" aria-label=${text.lane(job, past.length, bad, future.length)} title=${text.lane(job, past.length, bad, future.length)}>
+    <a class="lane" href=${link} tabindex="-1" aria-label=${summary} title=${summary} onMouseMove=${point}>
       <svg viewBox="0 0 ${WIDTH} ${HEIGHT}" preserveAspectRatio="none" aria-hidden="true">${paths(runs, asked)}</svg></a></li>`;
 }
 
