@@ -46,7 +46,7 @@ function Banner() {
 
 function Top({ session, onMenu, onFind, onSignOut }) {
   const theme = useTheme();
-  return html`<div class="top">
+  return html`<header class="top">
     <button class="quiet menu" onClick=${onMenu} aria-label=${shell.menu}>☰</button>
     <button class="finder" onClick=${onFind}><span>${shell.palette.open}</span><kbd>${shell.palette.hint}</kbd></button>
     <span class="spring"></span>
@@ -54,7 +54,7 @@ function Top({ session, onMenu, onFind, onSignOut }) {
     <button class="quiet" onClick=${nextTheme} title=${shell.theme[theme]} aria-label=${shell.theme[theme]}>${{ system: '◐', light: '☀', dark: '☾' }[theme]}</button>
     ${session.user ? html`<span class="wide faint">${session.user.name} · ${shell.role[session.user.role]}</span>` : null}
     ${session.auth === 'password' || session.auth === 'oidc' ? html`<button class="quiet" onClick=${onSignOut}>${shell.signIn.out}</button>` : null}
-  </div>`;
+  </header>`;
 }
 
 /** A page's defect stays its own. */

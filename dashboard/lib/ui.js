@@ -83,7 +83,7 @@ export function Cli({ line }) {
   const copy = async () => {
     try { await navigator.clipboard.writeText(line); setCopied(true); setTimeout(() => setCopied(false), 1_500); } catch { /* not allowed here */ }
   };
-  return html`<div class="cli"><code>${line}</code><button type="button" class="quiet" onClick=${copy} aria-label=${shell.copy}>${copied ? shell.copied : shell.copy}</button></div>`;
+  return html`<div class="cli"><code tabindex="0">${line}</code><button type="button" class="quiet" onClick=${copy} aria-label=${shell.copy}>${copied ? shell.copied : shell.copy}</button></div>`;
 }
 
 /** A dialog in front of the page. Escape and a click outside close it. */

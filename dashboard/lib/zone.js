@@ -54,10 +54,10 @@ export function isZone(zone) {
 /** Zones to choose from. */
 export const zones = () => (Intl.supportedValuesOf ? ['UTC', ...Intl.supportedValuesOf('timeZone').filter((zone) => zone !== 'UTC')] : ['UTC']);
 
-/** A wall-clock text of the API, `2026-11-16T02:00:00`, as `Mon 16 Nov, 02:00:00`; the year where it is another. */
+/** A wall-clock text of the API, `2026-11-16T02:00:00`, as `Mon 16 Nov, 02:00`; seconds and year where they say something. */
 export function wall(local) {
   const date = new Date(`${local}Z`);
   if (Number.isNaN(date.getTime())) return local;
   const year = date.getUTCFullYear() === new Date().getFullYear() ? {} : { year: 'numeric' };
-  return new Intl.DateTimeFormat('en-GB', { timeZone: 'UTC', weekday: 'short', day: 'numeric', month: 'short', ...year, hour: '2-digit', minute: '2-digit', second: '2-digit', hourCycle: 'h23' }).format(date);
+  return new Intl.DateTimeFormat('en-GB', { timeZone: 'UTC', weekday: 'short', day: 'numeric', month: 'short', ...year, hour: '2-digit', minute: '2-digit', ...(date.getUTCSeconds() ? { second: '2-digit' } : {}), hourCycle: 'h23' }).format(date);
 }

@@ -55,7 +55,7 @@ function RowActions({ job, onPause, onDone }) {
   const { act } = text;
   if (job.phase === 'retired') return null;
   return html`<span class="row-actions">
-    <${Act} kind="small" label=${`${act.trigger}: ${job.name}`} title=${act.trigger} cli=${cli.trigger(job.name)} onClick=${did(act.triggered(job.name), () => does.trigger(job.name))}>${act.trigger}<//>
+    <${Act} kind="small" label=${`${act.trigger}: ${job.name}`} title=${act.trigger} cli=${cli.trigger(job.name)} onClick=${did(act.triggered(job.name), () => does.trigger(job.name))}>${act.run}<//>
     ${job.phase === 'paused'
       ? html`<${Act} kind="small" label=${`${act.resume}: ${job.name}`} cli=${cli.resume(job.name)} onClick=${did(act.resumed(job.name), () => does.resume(job.name))}>${act.resume}<//>`
       : html`<${Act} kind="small" label=${`${act.pause}: ${job.name}`} cli=${cli.pause(job.name)} onClick=${() => onPause(job)}>${act.pause}<//>`}</span>`;

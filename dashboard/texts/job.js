@@ -28,7 +28,7 @@ export const job = {
     columns: { nominal: 'Planned for', ending: 'Ending', started: 'Started', waited: 'Waited', took: 'Took', attempt: 'Attempt', note: 'Note' }, log: 'Log', manual: 'by hand', ending: 'Ending', label: (count, top) => `${count} runs; the longest took ${top}`,
   },
   upcoming: {
-    none: 'No further time is planned.', noneText: 'It is paused, retired, or its schedule has ended.', count: 'How many', columns: { at: 'Your time', local: 'Local time', offset: 'Offset', note: 'Remark' }, skipped: 'will be skipped', clock: 'clock change', skip: 'Skip this one', in: 'When',
+    none: 'No further time is planned.', noneText: 'It is paused, retired, or its schedule has ended.', count: 'How many', columns: { at: 'Your time', local: 'Local time', note: 'Remark', skip: 'Skip' }, skipped: 'will be skipped', clock: 'clock change', skip: 'Skip this one', in: 'When',
   },
   layers: {
     title: 'Where each value comes from; the rightmost one wins', columns: { field: 'Field', declared: 'Declared', configured: 'Configured', overridden: 'Operator', effective: 'In force', reset: 'Reset' },
@@ -53,7 +53,7 @@ export const job = {
   },
   schedule: {
     kind: 'Schedule', kinds: { cron: 'Cron', every: 'Interval', once: 'Once' }, cron: 'Cron expression', cronHint: 'minute hour day month weekday, seconds in front if needed', zone: 'Zone', zoneHint: 'An IANA name such as Europe/Warsaw; UTC when empty.', every: 'Every', everyHint: 'A length such as 30s, 5m or 2h.', at: 'At',
-    preview: 'The next ten times', now: 'Now', then: 'Then', same: 'unchanged', added: 'new', gone: 'gone', empty: 'Write a schedule to see its times.', none: 'It never runs.', change: 'clock change', here: 'your time', difference: (added, gone) => `${added} new, ${gone} gone among the next ten`, unchanged: 'The next ten times stay the same.',
+    preview: 'The next ten times', now: 'Now', then: 'Then', same: 'unchanged', added: 'new', gone: 'gone', empty: 'Its times show here once the schedule is right.', none: 'It never runs.', change: 'clock change', here: 'your time', difference: (added, gone) => `${added} new, ${gone} gone among the next ten`, unchanged: 'The next ten times stay the same.',
   },
   create: {
     title: 'New job', name: 'Name', nameHint: 'Letters, digits, dashes, dots; it cannot be changed later.', description: 'What it is for', tags: 'Tags', tagsHint: 'Words with commas between.', target: 'What it does', targets: { http: 'Call a URL', command: 'Program', publish: 'Publish', topic: 'Handler' },

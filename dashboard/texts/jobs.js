@@ -25,6 +25,6 @@ export const jobs = {
     skip: 'While a run is alive the next one is left out.', queue_one: 'While a run is alive one more waits for it.', allow: 'Runs may go on side by side.', cancel_running: 'A new run ends the one that is alive.',
   },
   act: {
-    trigger: 'Run now', pause: 'Pause', resume: 'Resume', triggered: (name) => `${name} runs now.`, paused: (name) => `${name} is paused.`, resumed: (name) => `${name} fires again.`, seeMessage: 'See the message',
+    trigger: 'Run now', run: 'Run', pause: 'Pause', resume: 'Resume', triggered: (name) => `${name} runs now.`, paused: (name) => `${name} is paused.`, resumed: (name) => `${name} fires again.`, seeMessage: 'See the message',
   },
 };

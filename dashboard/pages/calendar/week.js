@@ -41,7 +41,7 @@ export function Week({ runs, piles, changes, asked }) {
   const piled = new Set(piles.map((pile) => hourKey(pile.at)));
   const now = hourKey(Date.now());
   const changed = new Map(changes.map((change) => [dayOf(new Date(change.at).getTime(), asked.zone), change]));
-  return html`<div class="week"><table aria-label=${text.weekLabel}><thead><tr><th scope="col"><span class="visually-hidden">${text.hour}</span></th>${days.map((day) => html`<th key=${day} scope="col"><a href=${to(['calendar'], { date: day })}>${dayName(day, 'short')}</a>${
+  return html`<div class="week"><table aria-label=${text.weekLabel}><thead><tr><th scope="col"><span class="visually-hidden">${text.hour}</span></th>${days.map((day) => html`<th key=${day} scope="col"><a href=${to(['calendar'], { date: day })}><span>${dayName(day, 'short').split(' ')[0]}</span> <span class="date">${dayName(day, 'short').split(' ').slice(1).join(' ')}</span></a>${
       changed.has(day) ? html` <span class="flag" title=${`${changed.get(day).zone}: ${changed.get(day).note}`}>⚑</span>` : null}</th>`)}</tr></thead>
     <tbody>${HOURS.map((hour) => html`<tr key=${hour}><th scope="row" class="num">${hour}</th>${days.map((day) => html`<${Cell} key=${day} day=${day} hour=${hour} cell=${cells.get(`${day} ${hour}`)} top=${top} asked=${asked} isPile=${piled.has(`${day} ${hour}`)} isNow=${`${day} ${hour}` === now} />`)}</tr>`)}</tbody></table></div>`;
 }

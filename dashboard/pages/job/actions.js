@@ -3,6 +3,7 @@
 import { html } from '../../lib/html.js';
 import { refine } from '../../lib/route.js';
 import { cli, does } from '../../lib/job.js';
+import { Menu } from '../../lib/menu.js';
 import { Act, useToast } from '../../lib/ui.js';
 import { Backfill } from './backfill.js';
 import { Edit } from './edit.js';
@@ -24,12 +25,12 @@ export function Doing({ what, job, nominal, onClose, onDone }) {
 function More({ job }) {
   const { act } = text;
   const mayDelete = job.source === 'api';
-  return html`<details class="menu-of"><summary class="button">${act.more}</summary><div class="sheet">
+  return html`<${Menu} label=${act.more}>
     <${Act} kind="quiet" disabled=${!job.next_at} cli=${cli.skip(job.name)} onClick=${open('skip')}>${act.skip}<//>
     <${Act} kind="quiet" disabled=${job.phase === 'retired'} cli=${cli.cursor(job.name)} onClick=${open('cursor')}>${act.cursor}<//>
     <${Act} kind="quiet" cli=${line(job)} onClick=${open('backfill')}>${act.backfill}<//>
     <${Act} role="admin" kind="quiet" disabled=${!mayDelete} title=${mayDelete ? null : act.fileOnly(text.facts.sources[job.source])} cli=${cli.remove(job.name)} onClick=${open('delete')}>${act.remove}<//>
-  </div></details>`;
+  <//>`;
 }
 
 const line = (job) => cli.backfill(job.name, { from: '…', to: '…', which: 'missing', max: 100, order: 'oldest', dry_run: true });

@@ -22,8 +22,8 @@ export function Durations({ runs }) {
   const step = WIDTH / Math.max(60, shown.length);
   const bar = (run, at) => {
     const height = Math.max(2, (run.took_ms / top) * (HEIGHT - 6));
-    const rect = html`<rect class="fill ${tone(run.ending)}" x=${at * step} y=${HEIGHT - height} width=${Math.max(1, step - 2)} height=${height} rx="1.5"><title>${`${clock(run.started_at)} · ${length(run.took_ms)} · ${run.ending}`}</title></rect>`;
-    return run.message ? html`<a key=${run.id} href=${messagePage(run.message)} tabindex="-1" aria-hidden="true">${rect}</a>` : rect;
+    const open = () => { if (run.message) location.hash = messagePage(run.message); };
+    return html`<rect key=${run.id} class="fill ${tone(run.ending)} ${run.message ? 'to-message' : ''}" onClick=${open} x=${at * step} y=${HEIGHT - height} width=${Math.max(1, step - 2)} height=${height} rx="1.5"><title>${`${clock(run.started_at)} · ${length(run.took_ms)} · ${run.ending}`}</title></rect>`;
   };
   return html`<div class="durations"><span class="faint top-label num">${length(top)}</span>
     <svg viewBox="0 0 ${WIDTH} ${HEIGHT}" preserveAspectRatio="none" role="img" aria-label=${text.label(shown.length, length(top))}>${shown.map(bar)}</svg></div>`;
@@ -36,8 +36,8 @@ function Note({ run }) {
     ${run.log ? html`<button class="small quiet" aria-expanded=${open} onClick=${() => setOpen(!open)}>${text.log}</button>${open ? html`<pre>${run.log}</pre>` : null}` : null}</div>`;
 }
 
-const columns = (zone) => [
-  { id: 'nominal', label: text.columns.nominal, cell: (run) => (run.nominal ? html`<${When} at=${run.nominal} seconds=${true} />` : html`<span class="faint">${text.manual}</span>`) },
+const COLUMNS = [
+  { id: 'nominal', label: text.columns.nominal, cell: (run) => (run.nominal ? html`<${When} at=${run.nominal} />` : html`<span class="faint">${text.manual}</span>`) },
   { id: 'ending', label: text.columns.ending, cell: (run) => html`<${State} word=${run.ending} />` },
   { id: 'attempt', label: text.columns.attempt, class: 'right num', cell: (run) => (run.attempt ? `${run.attempt}/${run.attempts_max ?? '∞'}` : '') },
   { id: 'waited', label: text.columns.waited, class: 'right num', cell: (run) => length(run.waited_ms) },
@@ -53,6 +53,6 @@ export function History({ job, query }) {
   const list = useRows(`/jobs/${part(job.name)}/executions`, { ending, after }, { id: (run) => run.id, on: ON });
   return html`<${Card} title=${text.durations} actions=${html`<${Endings} current=${ending} />`} flush><${NewRows} of=${list} />
     <${Loaded} of=${list} skeleton=${10}>${(runs) => html`<${Durations} runs=${runs} />
-      <${Table} columns=${columns(job.zone)} rows=${runs} id=${(run) => run.id} href=${(run) => (run.message ? messagePage(run.message) : null)} empty=${html`<${Empty} title=${ending ? text.noMatch : text.none} />`} />`}<//>
+      <${Table} columns=${COLUMNS} rows=${runs} id=${(run) => run.id} href=${(run) => (run.message ? messagePage(run.message) : null)} empty=${html`<${Empty} title=${ending ? text.noMatch : text.none} />`} />`}<//>
     <${MoreRows} of=${list} after=${after} /><//>`;
 }

@@ -12,7 +12,7 @@ const HOUR = 3_600_000;
 
 function end(until, own) {
   if (until === 'own') return instantOf(own);
-  return HOURS[until] ? new Date(Math.floor(Date.now() / 60_000) * 60_000 + HOURS[until] * HOUR).toISOString() : null;
+  return HOURS[until] ? instantOf(Math.floor(Date.now() / 60_000) * 60_000 + HOURS[until] * HOUR) : null;
 }
 
 export function Pause({ name, onClose, onDone }) {

@@ -51,41 +51,44 @@ export function ScheduleFields({ value, onChange, kinds = ['cron', 'every', 'onc
     ${value.kind === 'once' ? html`<${Field} label=${text.at} hint=${viewerZone} error=${wrong.at}><input type="datetime-local" ...${input('at')} /><//>` : null}`;
 }
 
-/** The times of both lists in order: those that stay, come and go, as far as both lists reach. */
-export function compare(now, then) {
-  const key = (time) => new Date(time.at).getTime();
-  const [before, after] = [new Map(now.map((time) => [key(time), time])), new Map(then.map((time) => [key(time), time]))];
-  return [...new Set([...before.keys(), ...after.keys()])].sort((one, other) => one - other)
-    .map((at) => ({ ...(after.get(at) ?? before.get(at)), change: !before.has(at) ? 'added' : !after.has(at) ? 'gone' : 'same' }));
+const instant = (time) => new Date(time.at).getTime();
+
+/** Which times of one list the other does not have. */
+export function missing(from, other) {
+  const there = new Set(other.map(instant));
+  return new Set(from.filter((time) => !there.has(instant(time))).map((time) => time.at));
 }
 
-const MARK = { added: ['good', '+'], gone: ['bad', '−'], same: ['mute', '='] };
-
-function Time({ time, isCompared }) {
-  const [tone, sign] = MARK[time.change] ?? MARK.same;
+function Time({ time, mark, isShort }) {
   const other = time.zone && time.zone !== viewerZone;
-  return html`<li class=${time.change === 'gone' ? 'gone' : ''}>
-    ${isCompared ? html`<${Badge} tone=${tone} title=${text[time.change]}>${sign}<span class="visually-hidden"> ${text[time.change]}</span><//>` : null}
+  const here = `${clock(time.at, viewerZone, { seconds: false })} ${viewerZone}`;
+  return html`<li class=${mark ?? ''} title=${here}>
+    ${mark ? html`<${Badge} tone=${mark === 'added' ? 'good' : 'bad'} title=${text[mark]}>${mark === 'added' ? '+' : '−'}<span class="visually-hidden"> ${text[mark]}</span><//>` : null}
     <span class="num">${wall(time.local)}</span>
-    ${other ? html`<span class="faint num" title=${viewerZone}>${clock(time.at, viewerZone, { seconds: false })}</span>` : null}
-    ${time.note ? html`<${Badge} tone="warn" title=${time.note}>⚑ ${time.note.length > 28 ? text.change : time.note}<//>` : null}</li>`;
+    ${other && !isShort ? html`<span class="faint num">${clock(time.at, viewerZone, { seconds: false })}</span>` : null}
+    ${time.note ? html`<${Badge} tone="warn" title=${time.note}>⚑<span class=${isShort ? 'visually-hidden' : ''}>${time.note.length > 28 ? text.change : time.note}</span><//>` : null}</li>`;
 }
 
 const Zones = ({ zone }) => html`<p class="faint">${zone}${zone === viewerZone ? '' : ` · ${text.here} (${viewerZone})`}</p>`;
+const Times = ({ times, marked, mark, isShort }) => html`<ol class="times">${times.map((time) => html`<${Time} key=${time.at} time=${time} mark=${marked?.has(time.at) ? mark : null} isShort=${isShort} />`)}</ol>`;
 
-/** The next ten times; with `now` given, the difference to them. */
+/** The times there are and those there would be, side by side. */
+function Difference({ now, then }) {
+  const [added, gone] = [missing(then, now), missing(now, then)];
+  return html`<p class="faint">${added.size || gone.size ? text.difference(added.size, gone.size) : text.unchanged}</p>
+    <div class="sides"><div><h4>${text.now}</h4><${Times} times=${now} marked=${gone} mark="gone" isShort /></div><div><h4>${text.then}</h4><${Times} times=${then} marked=${added} mark="added" isShort /></div></div>`;
+}
+
+/** The next ten times; with `now` given, beside those there are. */
 export function Preview({ preview, now = null }) {
-  const { data, error } = preview;
-  if (error) return html`<div class="preview"><p class="notice bad" role="alert">${error}</p></div>`;
+  const { data, error, fields } = preview;
+  if (error && Object.keys(fields).length === 0) return html`<div class="preview"><p class="notice bad" role="alert">${error}</p></div>`;
   if (!data) return html`<div class="preview"><p class="faint">${text.empty}</p></div>`;
-  const times = now ? compare(now, data.occurrences) : data.occurrences;
-  const [added, gone] = ['added', 'gone'].map((change) => times.filter((time) => time.change === change).length);
+  const times = data.occurrences;
   return html`<div class="preview" aria-live="polite">
     <p class="words">${data.in_words}</p>
-    ${data.warnings.map((warning) => html`<p class="notice warn" key=${warning}>${warning}</p>`)}
     <h3>${text.preview}</h3>
-    ${times.length ? html`<${Zones} zone=${times[0].zone} />` : null}
-    ${now ? html`<p class="faint">${added || gone ? text.difference(added, gone) : text.unchanged}</p>` : null}
-    ${times.length === 0 ? html`<p class="faint">${text.none}</p>` : html`<ol class="times">${times.map((time) => html`<${Time} key=${time.at} time=${time} isCompared=${Boolean(now)} />`)}</ol>`}
+    ${times.length === 0 ? html`<p class="faint">${text.none}</p>` : html`<${Zones} zone=${times[0].zone} />${now ? html`<${Difference} now=${now} then=${times} />` : html`<${Times} times=${times} />`}`}
+    ${data.warnings.map((warning) => html`<p class="notice warn" key=${warning}>${warning}</p>`)}
   </div>`;
 }

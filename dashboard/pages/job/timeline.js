@@ -27,10 +27,10 @@ function Row({ time, zone }) {
   return html`<tr id=${`at-${time.nominal}`} class=${time.decision === 'planned' ? 'to-come' : ''}>
     <td data-label=${text.columns.nominal}><span class="num" title=${relative(time.nominal)}>${clock(time.nominal)}${zone && zone !== viewerZone ? html` <span class="faint" title=${zone}>· ${clock(time.nominal, zone, { seconds: false })}</span>` : null}</span></td>
     <td data-label=${text.columns.decision}><${State} word=${time.decision} /></td>
-    <td data-label=${text.columns.reason}><span class="soft">${time.reason?.replaceAll('_', ' ') ?? ''}</span></td>
-    <td data-label=${text.columns.late} class="right num">${time.late_ms === null || time.late_ms === undefined ? '' : length(time.late_ms)}</td>
-    <td data-label=${text.columns.attempts} class="right num">${time.attempts || ''}</td>
-    <td data-label=${text.columns.message} class="right">${time.message ? html`<a href=${messagePage(time.message)}>${text.show}</a>` : ''}</td></tr>`;
+    <td data-label=${text.columns.reason}>${time.reason ? html`<span class="soft">${time.reason.replaceAll('_', ' ')}</span>` : null}</td>
+    <td data-label=${text.columns.late} class="right num">${time.late_ms === null || time.late_ms === undefined ? null : length(time.late_ms)}</td>
+    <td data-label=${text.columns.attempts} class="right num">${time.attempts || null}</td>
+    <td data-label=${text.columns.message} class="right">${time.message ? html`<a href=${messagePage(time.message)}>${text.show}</a>` : null}</td></tr>`;
 }
 
 const Now = () => html`<tr class="now-line"><td colspan="6"><span>${text.now}</span></td></tr>`;

@@ -21,7 +21,7 @@ const columns = (job) => [
   { id: 'in', label: text.in, cell: (time) => html`<${Ago} at=${time.at} zone=${time.zone} />` },
   job.zone && job.zone !== viewerZone ? { id: 'local', label: `${text.columns.local} (${job.zone})`, cell: (time) => html`<span class="num">${wall(time.local)} <span class="faint">${time.offset}</span></span>` } : null,
   { id: 'note', label: text.columns.note, cell: (time) => html`<${Remark} time=${time} />` },
-  { id: 'skip', label: '', class: 'right', cell: (time) => (time.skipped ? null : html`<${Act} kind="small" cli=${cli.skip(job.name, time.at)} onClick=${() => refine({ do: 'skip', nominal: time.at }, {})}>${text.skip}<//>`) },
+  { id: 'skip', label: text.columns.skip, class: 'right', cell: (time) => (time.skipped ? null : html`<${Act} kind="small" cli=${cli.skip(job.name, time.at)} onClick=${() => refine({ do: 'skip', nominal: time.at }, {})}>${text.skip}<//>`) },
 ].filter(Boolean);
 
 export function Upcoming({ job, query }) {
