@@ -27,7 +27,7 @@ export function FormDialog({ title, about, button, role = 'operator', kind = 'pr
 }
 
 /** The instant of a date-and-time input, which is in the viewer's zone; null when it is not filled. */
-export const instantOf = (value) => (value && !Number.isNaN(Date.parse(value)) ? new Date(value).toISOString().replace('.000Z', 'Z') : null);
+export const instantOf = (value) => (value && !Number.isNaN(new Date(value).getTime()) ? new Date(value).toISOString().replace('.000Z', 'Z') : null);
 
 /** The value of a date-and-time input for an instant. */
 export function inputOf(instant) {

@@ -12,5 +12,5 @@ export function Menu({ label, children }) {
     addEventListener('keydown', pressed);
     return () => { removeEventListener('pointerdown', elsewhere); removeEventListener('keydown', pressed); };
   }, []);
-  return html`<details class="menu-of" ref=${place}><summary class="button">${label}</summary><div class="sheet" onClick=${close}>${children}</div></details>`;
+  return html`<details class="menu-of" ref=${place}><summary class="button">${label}</summary><div class="sheet" onClickCapture=${close}>${children}</div></details>`;
 }

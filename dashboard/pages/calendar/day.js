@@ -9,6 +9,7 @@ import { calendar as text } from '../../texts.js';
 
 const HOUR = 3_600_000;
 const LANES_MAX = 80;
+const MARKS_MAX = 60;
 /** The drawing's own units; the browser stretches them to the width there is. */
 const [WIDTH, HEIGHT] = [1_440, 18];
 /** How near the pointer must be to a run, in hundredths of the day. */
@@ -32,9 +33,13 @@ function paths(runs, asked) {
   return TONES.filter((name) => spots[name].size > 0).map((name) => html`<path key=${name} class="tick ${name}" d=${[...spots[name]].map((x) => `M${x} 1V${HEIGHT - 1}`).join('')} />`);
 }
 
-function Hours({ asked }) {
+/** The worst pile-ups; more marks than this are one grey wall. */
+const worst = (piles) => [...piles].sort((one, other) => other.count - one.count).slice(0, MARKS_MAX);
+
+function Hours({ asked, piles }) {
   const count = Math.round((asked.until - asked.from) / HOUR);
-  return html`<div class="hours" aria-hidden="true">${Array.from({ length: count }, (_, at) => asked.from + at * HOUR).map((at, index) => html`<span key=${at} class=${index % 3 ? 'minor' : ''} style=${{ left: `${share(at, asked)}%` }}>${hourOf(at, asked.zone)}</span>`)}</div>`;
+  return html`<div class="hours" aria-hidden="true">${Array.from({ length: count }, (_, at) => asked.from + at * HOUR).map((at, index) => html`<span key=${at} class=${index % 3 ? 'minor' : ''} style=${{ left: `${share(at, asked)}%` }}>${hourOf(at, asked.zone)}</span>`)}
+    ${worst(piles).map((pile) => html`<i key=${pile.at} class="pile-mark" style=${{ left: `${share(pile.at, asked)}%` }} title=${`${clock(pile.at, asked.zone)}: ${text.piles.count(pile.count)}`}></i>`)}</div>`;
 }
 
 function Marks({ asked, piles, changes }) {
@@ -43,7 +48,7 @@ function Marks({ asked, piles, changes }) {
   const hours = Math.round((asked.until - asked.from) / HOUR);
   return html`<div class="overlay" aria-hidden="true">
     ${Array.from({ length: hours }, (_, at) => html`<i key=${at} class="grid-line" style=${{ left: `${(at / hours) * 100}%` }}></i>`)}
-    ${piles.map((pile) => html`<i key=${`pile${pile.at}`} class="pile" style=${{ left: `${share(pile.at, asked)}%` }} title=${`${clock(pile.at, asked.zone)}: ${text.piles.count(pile.count)}`}></i>`)}
+    ${worst(piles).map((pile) => html`<i key=${`pile${pile.at}`} class="pile" style=${{ left: `${share(pile.at, asked)}%` }}></i>`)}
     ${changes.map((change) => html`<i key=${`change${change.at}${change.zone}`} class="change" style=${{ left: `${share(change.at, asked)}%` }} title=${`${change.zone}: ${change.note}`}></i>`)}
     ${now >= asked.from && now < asked.until ? html`<i class="now" style=${{ left: `${share(now, asked)}%` }} title=${text.now}></i>` : null}
   </div>`;
@@ -75,7 +80,7 @@ function Lane({ job, runs, asked }) {
 export function Day({ runs, piles, changes, asked }) {
   const all = lanes(runs);
   return html`<div class="day">
-    <div class="scale"><span></span><${Hours} asked=${asked} /></div>
+    <div class="scale"><span></span><${Hours} asked=${asked} piles=${piles} /></div>
     <div class="lanes"><${Marks} asked=${asked} piles=${piles} changes=${changes} />
       <ul aria-label=${text.lanes}>${all.slice(0, LANES_MAX).map(([job, own]) => html`<${Lane} key=${job} job=${job} runs=${own} asked=${asked} />`)}</ul></div>
     ${all.length > LANES_MAX ? html`<p class="quiet-line">${text.lanesMore(all.length - LANES_MAX)}</p>` : null}

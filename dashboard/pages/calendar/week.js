@@ -25,10 +25,12 @@ function counted(runs, zone) {
   return cells;
 }
 
+const dayPage = (day, asked) => to(['calendar'], { date: day, zone: asked.zone === viewerZone ? null : asked.zone, job: asked.job });
+
 function Cell({ day, hour, cell, top, asked, isPile, isNow }) {
   if (!cell) return html`<td class=${isNow ? 'now' : ''}></td>`;
-  const level = Math.max(1, Math.ceil((Math.log(1 + cell.count) / Math.log(1 + top)) * STEPS));
-  const link = to(['calendar'], { date: day, zone: asked.zone === viewerZone ? null : asked.zone, job: asked.job });
+  const level = Math.ceil((cell.count / top) * STEPS);
+  const link = dayPage(day, asked);
   const label = text.cell(dayName(day), hour, cell.count, cell.bad);
   return html`<td class=${isNow ? 'now' : ''}><a class="slot level-${level} ${cell.bad ? 'bad' : ''} ${isPile ? 'pile' : ''}" href=${link} title=${label} aria-label=${label}>${short(cell.count)}</a></td>`;
 }
@@ -41,7 +43,7 @@ export function Week({ runs, piles, changes, asked }) {
   const piled = new Set(piles.map((pile) => hourKey(pile.at)));
   const now = hourKey(Date.now());
   const changed = new Map(changes.map((change) => [dayOf(new Date(change.at).getTime(), asked.zone), change]));
-  return html`<div class="week"><table aria-label=${text.weekLabel}><thead><tr><th scope="col"><span class="visually-hidden">${text.hour}</span></th>${days.map((day) => html`<th key=${day} scope="col"><a href=${to(['calendar'], { date: day })}><span>${dayName(day, 'short').split(' ')[0]}</span> <span class="date">${dayName(day, 'short').split(' ').slice(1).join(' ')}</span></a>${
+  return html`<div class="week"><table aria-label=${text.weekLabel}><thead><tr><th scope="col"><span class="visually-hidden">${text.hour}</span></th>${days.map((day) => html`<th key=${day} scope="col"><a href=${dayPage(day, asked)}><span>${dayName(day, 'short').split(' ')[0]}</span> <span class="date">${dayName(day, 'short').split(' ').slice(1).join(' ')}</span></a>${
       changed.has(day) ? html` <span class="flag" title=${`${changed.get(day).zone}: ${changed.get(day).note}`}>⚑</span>` : null}</th>`)}</tr></thead>
     <tbody>${HOURS.map((hour) => html`<tr key=${hour}><th scope="row" class="num">${hour}</th>${days.map((day) => html`<${Cell} key=${day} day=${day} hour=${hour} cell=${cells.get(`${day} ${hour}`)} top=${top} asked=${asked} isPile=${piled.has(`${day} ${hour}`)} isNow=${`${day} ${hour}` === now} />`)}</tr>`)}</tbody></table></div>`;
 }

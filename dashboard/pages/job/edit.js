@@ -28,6 +28,7 @@ function changes(job, schedule, fields) {
   const after = scheduleOf(schedule);
   const all = {};
   if (after) for (const [key, value] of Object.entries(after)) if (before?.[key] !== value && key !== 'at') all[key] = value;
+  if (after?.cron && before?.zone && !after.zone) all.zone = 'UTC';
   if (fields.timeout.trim() !== (job.timeout_ms ? written(job.timeout_ms) : '')) all.timeout = fields.timeout.trim() || null;
   if (fields.retries !== '' && Number(fields.retries) !== (job.retry.attempts_max ?? 0) - 1) all.retry = Number(fields.retries);
   if (fields.misfire !== job.misfire.policy) all.misfire = fields.misfire;
