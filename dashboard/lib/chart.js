@@ -4,7 +4,7 @@
 import uPlot from '../vendor/uplot.js';
 import { html, useEffect, useRef } from './html.js';
 import { clock, hour, zone } from './time.js';
-import { drawHeat, heatScale } from './heat.js';
+import { drawHeat, edgesOf, heatScale } from './heat.js';
 
 const css = (name) => getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
 const PERIODS = [[86_400, { day: 'numeric', month: 'short' }], [60, { hour: '2-digit', minute: '2-digit' }], [0, { hour: '2-digit', minute: '2-digit', second: '2-digit' }]];
@@ -18,10 +18,10 @@ function ticks(_, instants, _axis, _space, step) {
   return instants.map((instant) => format.format(new Date(instant * 1_000)));
 }
 
-/** Each series on top of those before it; the raw values stay for the legend. */
+/** Each series on top of those before it, but for those that stand apart; the raw values stay for the legend. */
 function stack(series) {
   const sum = [];
-  return series.map((one) => one.values.map((value, at) => { sum[at] = (sum[at] ?? 0) + (value ?? 0); return sum[at]; }));
+  return series.map((one) => (one.apart ? one.values : one.values.map((value, at) => { sum[at] = (sum[at] ?? 0) + (value ?? 0); return sum[at]; })));
 }
 
 const dataOf = (props) => [props.times, ...(props.stacked ? stack(props.series) : props.series.map((one) => one.values))];
@@ -31,7 +31,7 @@ function lines(now) {
   const shown = (value) => (value === null || value === undefined ? '–' : unit ? unit(value) : value);
   return series.map((one, index) => ({
     label: one.label, stroke: css(one.colour), width: one.width ?? 1.5, dash: one.dash, points: { show: false },
-    fill: stacked || one.fill ? faded(one.colour, stacked ? 0.35 : 0.15) : undefined,
+    fill: (stacked && !one.apart) || one.fill ? faded(one.colour, stacked ? 0.35 : 0.15) : undefined,
     value: (_, value, _series, at) => shown(at === null || at === undefined ? value : now.current.series[index]?.values[at]),
   }));
 }
@@ -79,12 +79,12 @@ function options(now, width) {
   const { height, stacked, unit, heat } = now.current;
   const grid = { stroke: css('line'), width: 1 };
   const axis = { stroke: css('faint'), grid, ticks: grid, font: '11px system-ui', labelFont: '11px system-ui' };
-  const count = now.current.series.length;
+  const count = now.current.series.filter((one) => !one.apart).length;
   return {
     width, height, padding: [10, 12, 0, 0],
     cursor: { drag: { x: true, y: false, setScale: false }, points: { size: 6 }, y: false },
     legend: { live: true },
-    bands: stacked ? Array.from({ length: count - 1 }, (_, at) => ({ series: [at + 2, at + 1] })) : [],
+    bands: stacked ? Array.from({ length: Math.max(0, count - 1) }, (_, at) => ({ series: [at + 2, at + 1] })) : [],
     scales: { x: { time: true }, y: heat ? heatScale(() => now.current.heat) : { range: (_, low, high) => [0, Math.max(1, high * 1.08)] } },
     axes: [
       { ...axis, size: 28, values: ticks },
@@ -101,8 +101,8 @@ function options(now, width) {
 }
 
 /**
- * Values over time. `times` in seconds; `series`: [{label, colour, values, fill?, dash?}]; `stacked` puts them on top
- * of each other; `heat`: {buckets, values} paints a heat map below; `marks`: [{at, kind, text}];
+ * Values over time. `times` in seconds; `series`: [{label, colour, values, fill?, dash?, apart?}]; `stacked` puts them
+ * on top of each other, but for those `apart`, which come last; `heat`: {buckets, values} paints a heat map below; `marks`: [{at, kind, text}];
  * `chosen`: [from, to] is shaded.
  */
 export function Chart({ times, series, height = 180, stacked = false, onBrush, unit, label, marks = [], heat = null, chosen = null }) {
@@ -136,7 +136,7 @@ export function Chart({ times, series, height = 180, stacked = false, onBrush, u
 
 /** How lengths spread over time: a heat map of buckets with lines of percentiles on it. */
 export function HeatMap({ times, buckets, values, lines: percentiles, ...rest }) {
-  const least = buckets[0] / 2;
+  const [least] = edgesOf(buckets, values);
   const series = percentiles.map((one) => ({ ...one, values: one.values.map((value) => (value === null || value === undefined ? null : Math.max(value, least))) }));
   return html`<${Chart} times=${times} series=${series} heat=${{ buckets, values }} ...${rest} />`;
 }

@@ -1,10 +1,17 @@
 // The painting of a heat map under a chart: one column per step of time, one cell per bucket of lengths, darker
 // where more fell. The scale is logarithmic, as the buckets are.
 
+/** Where the buckets begin and end. What is beyond the last bound has a bucket of its own, as high as its neighbour. */
+export function edgesOf(bounds, values) {
+  const [first, last] = [bounds[0], bounds[bounds.length - 1]];
+  const beyond = values.some((column) => column?.length > bounds.length);
+  return [Math.max(0.5, first / 2), ...bounds, ...(beyond ? [last * 2] : [])];
+}
+
 /** The scale of a heat map's height. */
 export const heatScale = (heat) => ({
   distr: 3, log: 10,
-  range: () => { const { buckets } = heat(); return [buckets[0] / 2, buckets[buckets.length - 1] * 1.05]; },
+  range: () => { const edges = edgesOf(heat().buckets, heat().values); return [edges[0], edges[edges.length - 1]]; },
 });
 
 /** The largest count, so that the darkest cell means the most. */
@@ -19,7 +26,7 @@ export function drawHeat(plot, times, { buckets, values }, colour) {
   if (times.length < 2) return;
   const { ctx, bbox } = plot;
   const top = Math.log(1 + most(values));
-  const edges = [buckets[0] / 2, ...buckets].map((bound) => plot.valToPos(bound, 'y', true));
+  const edges = edgesOf(buckets, values).map((bound) => plot.valToPos(bound, 'y', true));
   const step = times[1] - times[0];
   ctx.save();
   ctx.beginPath(); ctx.rect(bbox.left, bbox.top, bbox.width, bbox.height); ctx.clip();
@@ -29,7 +36,7 @@ export function drawHeat(plot, times, { buckets, values }, colour) {
     const width = Math.max(1, Math.floor(plot.valToPos(time + step, 'x', true)) - left);
     (values[at] ?? []).forEach((count, bucket) => {
       if (!count) return;
-      const [low, high] = [edges[Math.min(bucket, buckets.length - 1)], edges[Math.min(bucket, buckets.length - 1) + 1]];
+      const [low, high] = [edges[bucket], edges[bucket + 1]];
       ctx.globalAlpha = 0.08 + 0.55 * (Math.log(1 + count) / top);
       ctx.fillRect(left, Math.round(high), width, Math.round(low) - Math.round(high));
     });

@@ -19,7 +19,7 @@ export const overview = {
     label: (title, values) => `${title}. ${values}`,
   },
   brushed: {
-    title: 'In the chosen range', messages: 'Messages of this range', clear: 'Clear the range', none: 'Nothing ended in this range.',
+    title: 'In the chosen range', messages: 'messages', executions: 'all executions', clear: 'Clear the range', none: 'Nothing ended in this range.',
     columns: { what: 'What', ended: 'Ended', took: 'Took', waited: 'Waited', ending: 'Ending', note: 'Note' },
   },
   late: { title: 'Late jobs', none: 'Every job is on time.', due: 'was due' },

@@ -2,6 +2,7 @@
 
 import { html, useEffect } from '../../lib/html.js';
 import { get, part } from '../../lib/api.js';
+import { useHold } from '../../lib/hold.js';
 import { useLoad } from '../../lib/live.js';
 import { refine } from '../../lib/route.js';
 import { messagePage } from '../../lib/links.js';
@@ -39,12 +40,13 @@ const Now = () => html`<tr class="now-line"><td colspan="6"><span>${text.now}</s
 const NEAR = 4;
 
 /** Newest first, with the line of now where the future ends. */
-function Rows({ times, zone, isWide }) {
+function Rows({ times: given, zone, isWide }) {
+  const [times, hold] = useHold(given);
   const now = Date.now();
   const border = times.findIndex((time) => new Date(time.nominal) <= now);
   const hidden = isWide || border < 0 ? 0 : Math.max(0, border - NEAR);
   return html`${hidden > 1 ? html`<button class="quiet fresh" onClick=${() => refine({ ahead: '1' })}>${text.ahead(hidden)}</button>` : null}
-    <div class="table"><table class="ledger"><thead><tr>${Object.entries(text.columns).map(([id, label]) => html`<th key=${id} class=${['late', 'attempts', 'message'].includes(id) ? 'right' : ''}>${label}</th>`)}</tr></thead>
+    <div class="table" ...${hold}><table class="ledger"><thead><tr>${Object.entries(text.columns).map(([id, label]) => html`<th key=${id} class=${['late', 'attempts', 'message'].includes(id) ? 'right' : ''}>${label}</th>`)}</tr></thead>
     <tbody>${times.map((time, at) => (at < hidden && hidden > 1 ? null : html`${at === border && at > 0 ? html`<${Now} key="now" />` : null}<${Row} key=${time.nominal} time=${time} zone=${zone} />`))}</tbody></table></div>`;
 }
 
@@ -73,7 +75,7 @@ export function Timeline({ job, query }) {
     const shown = decision ? times.filter((time) => time.decision === decision) : times;
     return html`<div class="bar"><${Filter} counts=${counted(times)} current=${decision} /><span class="spring"></span><${Steps} times=${times} query=${query} /></div>
       <${Cells} times=${times} onJump=${jump} />
-      <${Rows} times=${shown} zone=${job.zone} isWide=${Boolean(query.ahead || from)} />`;
+      <${Rows} key=${`${from} ${decision}`} times=${shown} zone=${job.zone} isWide=${Boolean(query.ahead || from)} />`;
   };
   return html`<${Card} title=${text.title} flush><${Loaded} of=${loaded} skeleton=${10}>${view}<//><//>`;
 }

@@ -4,7 +4,7 @@ import { html } from '../../lib/html.js';
 import { get } from '../../lib/api.js';
 import { useLoad } from '../../lib/live.js';
 import { refine } from '../../lib/route.js';
-import { jobPage, messagePage, messagesWith } from '../../lib/links.js';
+import { executionsWith, jobPage, messagePage, messagesWith } from '../../lib/links.js';
 import { clock, hour, length } from '../../lib/time.js';
 import { Card, Empty, Loaded, State, Table } from '../../lib/ui.js';
 import { overview as text } from '../../texts.js';
@@ -22,7 +22,7 @@ const COLUMNS = [
 
 export function Brushed({ from, to }) {
   const loaded = useLoad((signal) => get('/executions', { since: from, until: to, limit: ROWS }, { signal }), `${from} ${to}`);
-  const actions = html`<a href=${messagesWith({ since: from, until: to })}>${brushed.messages}</a><button class="small" onClick=${() => refine({ from: null, to: null })}>${brushed.clear}</button>`;
+  const actions = html`<a href=${executionsWith({ since: from, until: to })}>${brushed.executions}</a><a href=${messagesWith({ since: from, until: to })}>${brushed.messages}</a><button class="small" onClick=${() => refine({ from: null, to: null })}>${brushed.clear}</button>`;
   return html`<${Card} title=${brushed.title} note=${`${clock(from)} – ${hour(to)}`} actions=${actions} class="scroll" flush>
     <${Loaded} of=${loaded}>${(data) => html`<${Table} columns=${COLUMNS} rows=${data.items.slice(0, ROWS)} id=${(run) => run.id} href=${(run) => (run.message ? messagePage(run.message) : jobPage(run.job))} empty=${html`<${Empty} title=${brushed.none} />`} />`}<//>
   <//>`;

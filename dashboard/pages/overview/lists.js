@@ -1,6 +1,7 @@
 // The short lists of the overview: what is late, stuck, running, next, dead, and what was deployed or paused.
 
 import { html } from '../../lib/html.js';
+import { useHold } from '../../lib/hold.js';
 import { to } from '../../lib/route.js';
 import { jobPage, messagePage, messagesWith, queuePage } from '../../lib/links.js';
 import { Ago, length } from '../../lib/time.js';
@@ -9,7 +10,11 @@ import { Badge, Card, Cli, Progress, Spark } from '../../lib/ui.js';
 import { overview as text } from '../../texts.js';
 
 /** Rows of a name on the left and what matters on the right. */
-const List = ({ rows, none }) => (rows.length === 0 ? html`<p class="quiet-line">${none}</p>` : html`<ul class="rows">${rows}</ul>`);
+function List({ rows, none }) {
+  const [held, hold] = useHold(rows);
+  return held.length === 0 ? html`<p class="quiet-line">${none}</p>` : html`<ul class="rows" ...${hold}>${held}</ul>`;
+}
+
 const Row = ({ href, name, about, children }) => html`<li><div class="what"><a class="row clip long" href=${href} title=${name}>${name}</a>${about ? html`<span class="faint clip long">${about}</span>` : null}</div><div class="value">${children}</div></li>`;
 const Link = ({ href, children }) => html`<a href=${href}>${children}</a>`;
 

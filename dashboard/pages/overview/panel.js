@@ -7,15 +7,20 @@ import { Card, Empty, Loaded } from '../../lib/ui.js';
 import { overview as text } from '../../texts.js';
 
 const COLOURS = {
-  succeeded: 'good', failed: 'bad', retried: 'warn', dead: 'bad', enqueued: 'accent', running: 'accent', limit: 'mute', p50: 'good', p95: 'warn', p99: 'bad', skipped: 'mute', snoozed: 'idle', cancelled: 'mute',
+  succeeded: 'good', failed: 'bad', retried: 'warn', dead: 'bad', enqueued: 'accent', published: 'accent', yielded: 'idle', misfired: 'warn', fired: 'good', running: 'accent', limit: 'mute', p50: 'good', p95: 'warn', p99: 'bad', skipped: 'mute', snoozed: 'idle', cancelled: 'mute',
 };
 const SPARE = ['accent', 'idle', 'warn', 'good', 'bad', 'mute'];
 /** More lines than this cannot be told apart. */
 const LINES_MAX = 6;
 
-/** The name, the colour and the values of each line; the limit is dashed, outcomes are stacked. */
+/** What comes in is no part of what is done: it is a line over the stack. */
+const IN = ['enqueued', 'published'];
+
+/** The name, the colour and the values of each line; what is no measured value is dashed. */
 function lines(series) {
-  return series.slice(0, LINES_MAX).map((one, at) => ({ label: one.name, values: one.values, colour: COLOURS[one.name] ?? SPARE[at % SPARE.length], dash: one.name === 'limit' ? [5, 4] : undefined }));
+  return series.slice(0, LINES_MAX).map((one, at) => ({
+    label: one.name, values: one.values, colour: COLOURS[one.name] ?? SPARE[at % SPARE.length], apart: IN.includes(one.name), dash: one.name === 'limit' || IN.includes(one.name) ? [5, 4] : undefined,
+  }));
 }
 
 function inWords(title, shown, unit) {
@@ -24,8 +29,7 @@ function inWords(title, shown, unit) {
 }
 
 function Lines({ data, title, unit, stacked, range, ...rest }) {
-  const [inside, beside] = stacked ? [data.series.filter((one) => one.name !== 'enqueued'), []] : [data.series, []];
-  const shown = lines([...inside, ...beside]);
+  const shown = lines([...data.series].sort((one, other) => IN.includes(one.name) - IN.includes(other.name)));
   return html`<${Chart} key=${range} times=${data.times} series=${shown} stacked=${stacked} unit=${unit} label=${inWords(title, shown, unit)} ...${rest} />`;
 }
 
