@@ -4,13 +4,13 @@ import { html, useEffect, useRef, useState, useId, createContext, useContext } f
 import { may, useSession } from './session.js';
 import { shell } from '../texts.js';
 
-/** A page's head: title, what it is about in a sentence, and actions on the right. */
-export function Head({ title, about, children, crumbs }) {
+/** A page's head: title with badges, what it is about in a sentence, and actions on the right. */
+export function Head({ title, about, children, crumbs, badges }) {
   useEffect(() => { document.title = `${typeof title === 'string' ? title : ''} · ${shell.name}`; }, [title]);
   return html`<header class="head">
     <div>
       ${crumbs ? html`<nav class="crumbs" aria-label="Breadcrumb">${crumbs}</nav>` : null}
-      <h1>${title}</h1>
+      ${badges ? html`<div class="inline"><h1>${title}</h1>${badges}</div>` : html`<h1>${title}</h1>`}
       ${about ? html`<p class="about">${about}</p>` : null}
     </div>
     <div class="actions">${children}</div>

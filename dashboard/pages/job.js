@@ -25,9 +25,8 @@ function Body({ job, query, reload }) {
   const tab = VIEWS[query.tab] ? query.tab : 'timeline';
   const View = VIEWS[tab];
   const tabs = Object.entries(text.tabs).map(([id, label]) => ({ id, label, href: to(['jobs', job.name], { tab: id }), count: id === 'layers' && job.overridden.length ? job.overridden.length : null }));
-  const title = html`<span class="inline">${job.name} <${Flags} job=${job} /></span>`;
   return html`
-    <${Head} title=${title} about=${job.description} crumbs=${html`<a href=${to(['jobs'])}>${text.crumb}</a>`}><${Actions} job=${job} reload=${reload} /><//>
+    <${Head} title=${job.name} badges=${html`<${Flags} job=${job} />`} about=${job.description} crumbs=${html`<a href=${to(['jobs'])}>${text.crumb}</a>`}><${Actions} job=${job} reload=${reload} /><//>
     <${Why} job=${job} />
     <${Card}><${JobFacts} job=${job} /><//>
     <${Tabs} tabs=${tabs} current=${tab} />

@@ -63,7 +63,7 @@ export function Edit({ job: given, onClose, onDone }) {
   const ready = Object.keys(edit).length > 0 && !preview.error;
   return html`<${FormDialog} wide title=${text.title(job.name)} about=${text.about} button=${text.button} ready=${ready} cli=${ready ? cli.edit(job.name, edit) : null} onDo=${save} onClose=${onClose}>${(wrong) => html`<div class="halves">
     <div>
-      <${ScheduleFields} value=${schedule} onChange=${setSchedule} kinds=${job.kind === 'once' ? ['once'] : ['cron', 'every']} wrong=${{ ...wrong, ...preview.fields }} />
+      ${job.kind === 'once' ? null : html`<${ScheduleFields} value=${schedule} onChange=${setSchedule} kinds=${['cron', 'every']} wrong=${{ ...wrong, ...preview.fields }} />`}
       <${Field} label=${text.timeout} hint=${text.timeoutHint} error=${wrong.timeout}><input value=${fields.timeout} onInput=${set('timeout')} /><//>
       <${Field} label=${text.retries} error=${wrong.retry}><input type="number" min="0" max="1000" value=${fields.retries} onInput=${set('retries')} /><//>
       <${Field} label=${text.misfire} hint=${jobs.misfireWords[fields.misfire]} error=${wrong.misfire}><select value=${fields.misfire} onChange=${set('misfire')}>${Object.entries(jobs.misfireChoices).map(([id, label]) => html`<option key=${id} value=${id}>${label}</option>`)}</select><//>

@@ -11,7 +11,7 @@ import { job as texts } from '../../texts.js';
 
 const text = texts.history;
 const ON = ['attempt.succeeded', 'attempt.failed', 'attempt.timed_out', 'job.skipped'];
-const ENDINGS = ['succeeded', 'failed', 'timed_out', 'snoozed', 'discarded', 'cancelled', 'released', 'lost', 'skipped'];
+const ENDINGS = ['succeeded', 'failed', 'timed_out', 'panicked', 'no_handler', 'snoozed', 'discarded', 'cancelled', 'released', 'lost', 'skipped'];
 const [WIDTH, HEIGHT, BARS] = [900, 96, 120];
 
 /** A bar per run, oldest first, as high as it took long and coloured by its ending. */
