@@ -10,31 +10,40 @@ import { shell } from '../texts.js';
 const PAGE = 100;
 const MOST = 400;
 
-/** Puts renewed rows where their old ones are; says how many are new. */
-export function renew(shown, fresh, id) {
+/** Puts renewed rows where their old ones are; says how many are new, and how many are gone where all are known. */
+export function renew(shown, fresh, id, isAll = false) {
   const byId = new Map(fresh.map((row) => [id(row), row]));
   const known = new Set(shown.map(id));
-  return { rows: shown.map((row) => byId.get(id(row)) ?? row), added: fresh.filter((row) => !known.has(id(row))).length };
+  return {
+    rows: shown.map((row) => byId.get(id(row)) ?? row),
+    added: fresh.filter((row) => !known.has(id(row))).length,
+    gone: isAll ? shown.filter((row) => !byId.has(id(row))).length : 0,
+  };
 }
 
-/** Loads a list and keeps it fresh. `parameters` are those of the API; `after` goes on from a row. */
+/**
+ * Loads a list and keeps it fresh. `parameters` are those of the API; `after` goes on from a row. `again` loads anew
+ * after an action of one's own; what others do is only announced.
+ */
 export function useRows(path, parameters, { id, on = [], every = 2_000, limit = PAGE }) {
   const key = JSON.stringify([path, parameters]);
-  const [list, setList] = useState({ key: null, rows: [], next: null, added: 0 });
+  const [list, setList] = useState({ key: null, rows: [], next: null, added: 0, gone: 0 });
   const [waiting, setWaiting] = useState(false);
   const loaded = useLoad((signal) => get(path, { ...parameters, limit }, { signal }), key, { on, every });
   const newest = useRef(null);
+  const anew = useRef(false);
   useEffect(() => {
     if (!loaded.data || loaded.key !== key || newest.current === loaded.data) return;
     newest.current = loaded.data;
     const { items, next } = loaded.data;
     setList((before) => {
-      if (before.key !== key || before.rows.length === 0) return { key, rows: items, next, added: 0 };
-      const { rows, added } = renew(before.rows, items, id);
-      return { ...before, rows, added };
+      if (before.key !== key || before.rows.length === 0 || anew.current) return { key, rows: items, next, added: 0, gone: 0 };
+      return { ...before, ...renew(before.rows, items, id, next === null && !parameters.after) };
     });
+    anew.current = false;
   }, [loaded.data, loaded.key, key]);
-  const show = () => { const { items, next } = newest.current; setList({ key, rows: items, next, added: 0 }); };
+  const show = () => { const { items, next } = newest.current; setList({ key, rows: items, next, added: 0, gone: 0 }); };
+  const again = () => { anew.current = true; loaded.reload(); };
   const more = async () => {
     setWaiting(true);
     try {
@@ -43,11 +52,11 @@ export function useRows(path, parameters, { id, on = [], every = 2_000, limit = 
     } finally { setWaiting(false); }
   };
   const isHere = list.key === key;
-  return { ...loaded, data: isHere ? list.rows : null, rows: isHere ? list.rows : [], next: list.next, added: list.added, show, more, waiting };
+  return { ...loaded, data: isHere ? list.rows : null, rows: isHere ? list.rows : [], next: list.next, added: list.added, gone: list.gone, show, again, more, waiting };
 }
 
-/** The bar that announces new rows. */
-export const NewRows = ({ of }) => (of.added > 0 ? html`<button class="quiet fresh" onClick=${of.show}>${shell.newRows(of.added)}</button>` : null);
+/** The bar that announces rows that came or went. */
+export const NewRows = ({ of }) => (of.added > 0 || of.gone > 0 ? html`<button class="quiet fresh" onClick=${of.show}>${of.added > 0 ? shell.newRows(of.added) : shell.goneRows(of.gone)}</button>` : null);
 
 /** The way to further rows, and back to the first. */
 export function MoreRows({ of, after }) {

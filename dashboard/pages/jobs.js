@@ -89,9 +89,9 @@ export function Jobs({ route: { query } }) {
     <${Head} title=${text.title} about=${text.about}><${Act} role="admin" kind="primary" onClick=${() => refine({ new: '1' })}>${text.create}<//><//>
     <${Filters} query=${query} rows=${list.rows} />
     <${Card} flush class="jobs"><${NewRows} of=${list} />
-      <${Loaded} of=${list} skeleton=${10}>${(rows) => html`<${Table} columns=${columns(setPausing, list.reload)} rows=${rows} id=${(job) => job.name} href=${(job) => jobPage(job.name)}
+      <${Loaded} of=${list} skeleton=${10}>${(rows) => html`<${Table} columns=${columns(setPausing, list.again)} rows=${rows} id=${(job) => job.name} href=${(job) => jobPage(job.name)}
         sort=${sort} onSort=${(by) => refine({ sort: by, after: null })} empty=${html`<${None} query=${query} />`} />`}<//>
       <${MoreRows} of=${list} after=${after} /><//>
-    ${pausing ? html`<${Pause} name=${pausing.name} onClose=${() => setPausing(null)} onDone=${list.reload} />` : null}
+    ${pausing ? html`<${Pause} name=${pausing.name} onClose=${() => setPausing(null)} onDone=${list.again} />` : null}
     ${query.new ? html`<${NewJob} onClose=${() => refine({ new: null })} />` : null}`;
 }

@@ -11,7 +11,8 @@ const id = (row) => row.id;
 test('rows are renewed in place and new ones are counted', () => {
   const shown = [{ id: 'a', n: 1 }, { id: 'b', n: 1 }, { id: 'c', n: 1 }];
   const fresh = [{ id: 'x', n: 9 }, { id: 'b', n: 2 }, { id: 'a', n: 2 }];
-  assert.deepEqual(renew(shown, fresh, id), { rows: [{ id: 'a', n: 2 }, { id: 'b', n: 2 }, { id: 'c', n: 1 }], added: 1 });
+  assert.deepEqual(renew(shown, fresh, id), { rows: [{ id: 'a', n: 2 }, { id: 'b', n: 2 }, { id: 'c', n: 1 }], added: 1, gone: 0 });
+  assert.equal(renew(shown, fresh, id, true).gone, 1);
 });
 
 const measured = (times, series, values) => ({ step_ms: 1_000, times, series: Object.entries(series).map(([name, one]) => ({ name, values: one })), ...(values ? { values } : {}) });

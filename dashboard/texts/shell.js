@@ -42,6 +42,7 @@ export const shell = {
   broken: 'This page has a defect. The rest goes on working.',
   cancel: 'Cancel', close: 'Close', more: 'Load more', first: 'Back to the first rows', goOn: 'Go on from here', copy: 'Copy', copied: 'Copied', cli: 'On the command line',
   newRows: (count) => `${count} new ${count === 1 ? 'row' : 'rows'}: show`,
+  goneRows: (count) => `${count} ${count === 1 ? 'row is' : 'rows are'} gone: show`,
   role: { viewer: 'viewer', operator: 'operator', admin: 'admin' },
   denied: (role) => `This needs the role ${role}. You look with fewer rights.`,
   never: 'never', none: 'none',
