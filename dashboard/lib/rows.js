@@ -21,6 +21,12 @@ export function renew(shown, fresh, id, isAll = false) {
   };
 }
 
+/** Puts a further page behind; a row that moved meanwhile is not shown twice. */
+export function behind(shown, page, id) {
+  const known = new Set(shown.map(id));
+  return [...shown, ...page.filter((row) => !known.has(id(row)))];
+}
+
 /**
  * Loads a list and keeps it fresh. `parameters` are those of the API; `after` goes on from a row. `again` loads anew
  * after an action of one's own; what others do is only announced.
@@ -29,6 +35,7 @@ export function useRows(path, parameters, { id, on = [], every = 2_000, limit = 
   const key = JSON.stringify([path, parameters]);
   const [list, setList] = useState({ key: null, rows: [], next: null, added: 0, gone: 0 });
   const [waiting, setWaiting] = useState(false);
+  const [problem, setProblem] = useState(null);
   const loaded = useLoad((signal) => get(path, { ...parameters, limit }, { signal }), key, { on, every });
   const newest = useRef(null);
   const anew = useRef(false);
@@ -36,8 +43,9 @@ export function useRows(path, parameters, { id, on = [], every = 2_000, limit = 
     if (!loaded.data || loaded.key !== key || newest.current === loaded.data) return;
     newest.current = loaded.data;
     const { items, next } = loaded.data;
+    const isAnew = anew.current;
     setList((before) => {
-      if (before.key !== key || before.rows.length === 0 || anew.current) return { key, rows: items, next, added: 0, gone: 0 };
+      if (before.key !== key || before.rows.length === 0 || isAnew) return { key, rows: items, next, added: 0, gone: 0 };
       return { ...before, ...renew(before.rows, items, id, next === null && !parameters.after) };
     });
     anew.current = false;
@@ -46,13 +54,15 @@ export function useRows(path, parameters, { id, on = [], every = 2_000, limit = 
   const again = () => { anew.current = true; loaded.reload(); };
   const more = async () => {
     setWaiting(true);
+    setProblem(null);
     try {
       const page = await get(path, { ...parameters, limit, after: list.next });
-      setList((before) => (before.key === key ? { ...before, rows: [...before.rows, ...page.items], next: page.next } : before));
-    } finally { setWaiting(false); }
+      setList((before) => (before.key === key ? { ...before, rows: behind(before.rows, page.items, id), next: page.next } : before));
+    } catch (error) { setProblem(error.message); }
+    setWaiting(false);
   };
   const isHere = list.key === key;
-  return { ...loaded, data: isHere ? list.rows : null, rows: isHere ? list.rows : [], next: list.next, added: list.added, gone: list.gone, show, again, more, waiting };
+  return { ...loaded, data: isHere ? list.rows : null, rows: isHere ? list.rows : [], next: list.next, added: list.added, gone: list.gone, show, again, more, waiting, problem };
 }
 
 /** The bar that announces rows that came or went. */
@@ -63,6 +73,7 @@ export function MoreRows({ of, after }) {
   const full = of.rows.length >= MOST;
   if (!of.next && !after) return null;
   return html`<div class="more">
+    ${of.problem ? html`<span class="bad-text" role="alert">${of.problem}</span>` : null}
     ${after ? html`<button class="small" onClick=${() => refine({ after: null })}>${shell.first}</button>` : null}
     ${of.next && !full ? html`<button class="small" onClick=${of.more} disabled=${of.waiting} aria-busy=${of.waiting}>${shell.more}</button>` : null}
     ${of.next && full ? html`<button class="small" onClick=${() => { refine({ after: of.next }, {}); scrollTo(0, 0); }}>${shell.goOn}</button>` : null}

@@ -2,7 +2,7 @@
 
 import { test } from 'node:test';
 import assert from 'node:assert/strict';
-import { renew } from '../lib/rows.js';
+import { behind, renew } from '../lib/rows.js';
 import { coarser, join } from '../lib/series.js';
 import { edgesOf } from '../lib/heat.js';
 
@@ -13,6 +13,10 @@ test('rows are renewed in place and new ones are counted', () => {
   const fresh = [{ id: 'x', n: 9 }, { id: 'b', n: 2 }, { id: 'a', n: 2 }];
   assert.deepEqual(renew(shown, fresh, id), { rows: [{ id: 'a', n: 2 }, { id: 'b', n: 2 }, { id: 'c', n: 1 }], added: 1, gone: 0 });
   assert.equal(renew(shown, fresh, id, true).gone, 1);
+});
+
+test('a row that moved between two pages is shown once', () => {
+  assert.deepEqual(behind([{ id: 'a' }, { id: 'b' }], [{ id: 'b' }, { id: 'c' }], id).map(id), ['a', 'b', 'c']);
 });
 
 const measured = (times, series, values) => ({ step_ms: 1_000, times, series: Object.entries(series).map(([name, one]) => ({ name, values: one })), ...(values ? { values } : {}) });
