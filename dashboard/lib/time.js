@@ -55,12 +55,24 @@ export function relative(instant, now = Date.now()) {
   return away > 0 ? `in ${length(Math.floor(away / 1_000) * 1_000)}` : `${length(Math.floor(-away / 1_000) * 1_000)} ago`;
 }
 
+/** All that tick do so together: one timer, one rendering, and none while nobody looks. */
+const ticking = new Set();
+let timer = null;
+
+function tickAll() {
+  if (!document.hidden) for (const tick of ticking) tick((count) => count + 1);
+}
+
 /** Renders again every second. */
 export function useTick() {
   const [, tick] = useState(0);
   useEffect(() => {
-    const timer = setInterval(() => tick((count) => count + 1), 1_000);
-    return () => clearInterval(timer);
+    ticking.add(tick);
+    timer ??= setInterval(tickAll, 1_000);
+    return () => {
+      ticking.delete(tick);
+      if (ticking.size === 0) { clearInterval(timer); timer = null; }
+    };
   }, []);
 }
 
