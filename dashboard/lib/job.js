@@ -4,7 +4,7 @@
 import { html } from './html.js';
 import { get, part, post } from './api.js';
 import { line } from './command.js';
-import { length, useTick } from './time.js';
+import { length, useTicking } from './time.js';
 import { Badge, State, Strip, tone } from './ui.js';
 import { jobs as text } from '../texts.js';
 
@@ -20,12 +20,11 @@ export function lateBy(job, now = Date.now()) {
 
 /** The state of a job and everything that is wrong with it. */
 export function Flags({ job }) {
-  useTick();
-  const late = lateBy(job);
+  const late = useTicking(() => { const by = lateBy(job); return by ? length(Math.floor(by / 1_000) * 1_000) : null; });
   const shown = job.word === 'broken' && job.broken ? [] : [html`<${State} word=${job.word} title=${job.last?.note ?? job.last?.reason} />`];
   if (job.broken) shown.push(html`<${Badge} tone="bad" title=${job.broken}>${text.flags.broken}<//>`);
   if (job.misconfigured) shown.push(html`<${Badge} tone="bad" title=${job.misconfigured}>${text.flags.misconfigured}<//>`);
-  if (late) shown.push(html`<${Badge} tone="bad" title=${job.next_at}>${text.flags.late(length(Math.floor(late / 1_000) * 1_000))}<//>`);
+  if (late) shown.push(html`<${Badge} tone="bad" title=${job.next_at}>${text.flags.late(late)}<//>`);
   if (job.running > 0 && job.word !== 'running') shown.push(html`<${Badge} tone="busy">${text.flags.running(job.running)}<//>`);
   if (job.overridden?.length) shown.push(html`<${Badge} tone="idle" title=${job.overridden.join(', ')}>${text.flags.edited}<//>`);
   return html`<span class="flags">${shown}</span>`;

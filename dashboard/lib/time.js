@@ -1,6 +1,6 @@
 // Times as people read them: in the viewer's zone, with the job's zone beside, and relative ones that tick.
 
-import { html, useEffect, useState } from './html.js';
+import { html, useEffect, useRef, useState } from './html.js';
 
 const LOCAL = Intl.DateTimeFormat().resolvedOptions().timeZone;
 const formats = new Map();
@@ -60,13 +60,16 @@ const ticking = new Set();
 let timer = null;
 
 function tickAll() {
-  if (!document.hidden) for (const tick of ticking) tick((count) => count + 1);
+  if (!document.hidden) for (const tick of ticking) tick();
 }
 
-/** Renders again every second. */
-export function useTick() {
-  const [, tick] = useState(0);
+/** What `read` says now; renders again in the second it says something else. */
+export function useTicking(read) {
+  const latest = useRef(read);
+  latest.current = read;
+  const [, set] = useState(null);
   useEffect(() => {
+    const tick = () => set(latest.current());
     ticking.add(tick);
     timer ??= setInterval(tickAll, 1_000);
     return () => {
@@ -74,14 +77,18 @@ export function useTick() {
       if (ticking.size === 0) { clearInterval(timer); timer = null; }
     };
   }, []);
+  return read();
 }
+
+/** Renders again every second. */
+export const useTick = () => useTicking(() => Math.floor(Date.now() / 1_000));
 
 /** A relative time that ticks; the exact one, in the viewer's and the job's zone, on hover and for readers. */
 export function Ago({ at, zone: inZone }) {
-  useTick();
+  const words = useTicking(() => relative(at));
   if (!at) return html`<span class="faint">–</span>`;
   const exact = `${clock(at)} (${LOCAL})${inZone && inZone !== LOCAL ? `, ${clock(at, inZone)} (${inZone})` : ''}`;
-  return html`<time datetime=${at} title=${exact} class="num">${relative(at)}</time>`;
+  return html`<time datetime=${at} title=${exact} class="num">${words}</time>`;
 }
 
 /** An exact time in the viewer's zone, the job's zone beside when it differs. */
