@@ -122,7 +122,7 @@ export function Chart({ times, series, height = 180, stacked = false, onBrush, u
     make();
     const resize = new ResizeObserver(() => {
       const width = place.current?.clientWidth;
-      if (width && Math.abs(width - plot.current.width) > 1) plot.current.setSize({ width, height });
+      if (width && Math.abs(width - plot.current.width) > 1) { plot.current.setSize({ width, height }); put(); }
     });
     resize.observe(place.current);
     addEventListener('punctual:theme', make);

@@ -47,7 +47,7 @@ function Body({ data, query, range }) {
     <${Health} data=${data} />
     ${isEmpty(data) ? html`<${Welcome} />` : null}
     <${Tiles} data=${data} />
-    <div class="grid two">
+    <div class="grid two beside">
       <div class="stack">
         <${Panel} name="throughput" title=${charts.throughput} note=${charts.hint} unit=${RATE} stacked height=${230} ...${shared} />
         ${chosen ? html`<${Brushed} from=${query.from} to=${query.to} />` : null}

@@ -19,7 +19,7 @@ export function Tiles({ data }) {
   const { tiles } = text;
   const late = data.health.late_schedules ?? data.late.length;
   const oldest = data.oldest_due_ms ?? Math.max(0, ...data.problem_queues.map((queue) => queue.oldest_age_ms ?? 0));
-  return html`<div class="tiles">
+  return html`<div class="tiles eight">
     <${Tile} label=${tiles.late} value=${late === 0 ? tiles.onTime : count(late)} tone=${late ? 'bad' : 'good'} href=${to(['jobs'], { sort: 'next' })} />
     <${Tile} label=${tiles.oldest} value=${oldest > 0 ? length(oldest) : '–'} note=${oldest > 0 ? tiles.oldestNote : null} tone=${oldest > 60_000 ? 'warn' : ''} href=${to(['queues'])} />
     <${Tile} label=${tiles.pending} value=${short(counts.pending)} title=${count(counts.pending)} note=${counts.ready === undefined ? null : tiles.ready(short(counts.ready))} href=${messagesWith({ state: 'pending' })} />
