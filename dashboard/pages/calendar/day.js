@@ -30,7 +30,7 @@ function lanes(runs) {
 function paths(runs, asked) {
   const spots = Object.fromEntries(TONES.map((name) => [name, new Set()]));
   for (const run of runs) spots[toneOf(run)]?.add(Math.round((share(run.at, asked) / 100) * WIDTH));
-  return TONES.filter((name) => spots[name].size > 0).map((name) => html`<path key=${name} class="tick ${name}" d=${[...spots[name]].map((x) => `M${x} 1V${HEIGHT - 1}`).join('')} />`);
+  return TONES.filter((name) => spots[name].size > 0).map((name) => html`<path key=${name} class="run ${name}" d=${[...spots[name]].map((x) => `M${x} 1V${HEIGHT - 1}`).join('')} />`);
 }
 
 /** The worst pile-ups; more marks than this are one grey wall. */
