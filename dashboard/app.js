@@ -1,6 +1,6 @@
 // The frame around every page: who looks, where we are, what is live, and the keys.
 
-import { html, render, useEffect, useErrorBoundary, useRef, useState } from './lib/html.js';
+import { html, render, useEffect, useErrorBoundary, useMemo, useRef, useState } from './lib/html.js';
 import { get, post, remember, remove } from './lib/api.js';
 import { go, parse, to, useRoute } from './lib/route.js';
 import { pause, start, stop, useStream } from './lib/live.js';
@@ -46,7 +46,7 @@ function Banner() {
 
 function Top({ session, onMenu, onFind, onSignOut }) {
   const theme = useTheme();
-  return html`<div class="top">
+  return html`<header class="top">
     <button class="quiet menu" onClick=${onMenu} aria-label=${shell.menu}>☰</button>
     <button class="finder" onClick=${onFind}><span>${shell.palette.open}</span><kbd>${shell.palette.hint}</kbd></button>
     <span class="spring"></span>
@@ -54,7 +54,7 @@ function Top({ session, onMenu, onFind, onSignOut }) {
     <button class="quiet" onClick=${nextTheme} title=${shell.theme[theme]} aria-label=${shell.theme[theme]}>${{ system: '◐', light: '☀', dark: '☾' }[theme]}</button>
     ${session.user ? html`<span class="wide faint">${session.user.name} · ${shell.role[session.user.role]}</span>` : null}
     ${session.auth === 'password' || session.auth === 'oidc' ? html`<button class="quiet" onClick=${onSignOut}>${shell.signIn.out}</button>` : null}
-  </div>`;
+  </header>`;
 }
 
 /** A page's defect stays its own. */
@@ -94,13 +94,15 @@ function Frame({ session, onSignOut }) {
   const close = () => setOver(null);
   useKeys({ find: () => setOver('palette'), keys: () => setOver('keys'), pause: () => pause(word !== 'paused') });
   const Page = pages[route.page] ?? pages.missing;
+  // The frame renders with every second of the stream; the page only when it has a reason of its own.
+  const page = useMemo(() => html`<${Safe} key=${route.parts.slice(0, 2).join('/')}><${Page} route=${route} /><//>`, [Page, route]);
   return html`<div class="frame">
     <a class="skip" href="#main" onClick=${(event) => { event.preventDefault(); document.getElementById('main').focus(); }}>${shell.skip}</a>
     <${Side} page=${route.page} open=${menu} onClose=${() => setMenu(false)} version=${`${shell.name} ${session.version ?? ''}`} />
     <div>
       <${Top} session=${session} onMenu=${() => setMenu(!menu)} onFind=${() => setOver('palette')} onSignOut=${onSignOut} />
       <${Banner} />
-      <main id="main" tabindex="-1"><${Safe} key=${route.parts.slice(0, 2).join('/')}><${Page} route=${route} /><//></main>
+      <main id="main" tabindex="-1">${page}</main>
     </div>
     ${over === 'palette' ? html`<${Palette} onClose=${close} />` : null}
     ${over === 'keys' ? html`<${Keys} onClose=${close} />` : null}

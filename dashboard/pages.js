@@ -4,6 +4,10 @@ import { html } from './lib/html.js';
 import { Card, Empty, Head } from './lib/ui.js';
 import { to } from './lib/route.js';
 import { shell } from './texts.js';
+import { Overview } from './pages/overview.js';
+import { JobsOrJob } from './pages/job.js';
+import { Calendar } from './pages/calendar.js';
+import { Batches } from './pages/batches.js';
 
 function Missing() {
   return html`<${Head} title="No such page" /><${Card}><${Empty} title="There is no such page."><a href=${to(['overview'])}>${shell.pages.overview}</a><//><//>`;
@@ -11,4 +15,8 @@ function Missing() {
 
 export const pages = {
   missing: Missing,
+  overview: Overview,
+  jobs: JobsOrJob,
+  calendar: Calendar,
+  batches: Batches,
 };

@@ -1,3 +1,8 @@
 // Every text of the dashboard, one file per page under texts/.
 
 export { shell } from './texts/shell.js';
+export { overview } from './texts/overview.js';
+export { jobs } from './texts/jobs.js';
+export { job } from './texts/job.js';
+export { calendar } from './texts/calendar.js';
+export { batches } from './texts/batches.js';

@@ -1,6 +1,6 @@
 // Times as people read them: in the viewer's zone, with the job's zone beside, and relative ones that tick.
 
-import { html, useEffect, useState } from './html.js';
+import { html, useEffect, useRef, useState } from './html.js';
 
 const LOCAL = Intl.DateTimeFormat().resolvedOptions().timeZone;
 const formats = new Map();
@@ -55,21 +55,40 @@ export function relative(instant, now = Date.now()) {
   return away > 0 ? `in ${length(Math.floor(away / 1_000) * 1_000)}` : `${length(Math.floor(-away / 1_000) * 1_000)} ago`;
 }
 
-/** Renders again every second. */
-export function useTick() {
-  const [, tick] = useState(0);
-  useEffect(() => {
-    const timer = setInterval(() => tick((count) => count + 1), 1_000);
-    return () => clearInterval(timer);
-  }, []);
+/** All that tick do so together: one timer, one rendering, and none while nobody looks. */
+const ticking = new Set();
+let timer = null;
+
+function tickAll() {
+  if (!document.hidden) for (const tick of ticking) tick();
 }
+
+/** What `read` says now; renders again in the second it says something else. */
+export function useTicking(read) {
+  const latest = useRef(read);
+  latest.current = read;
+  const [, set] = useState(null);
+  useEffect(() => {
+    const tick = () => set(latest.current());
+    ticking.add(tick);
+    timer ??= setInterval(tickAll, 1_000);
+    return () => {
+      ticking.delete(tick);
+      if (ticking.size === 0) { clearInterval(timer); timer = null; }
+    };
+  }, []);
+  return read();
+}
+
+/** Renders again every second. */
+export const useTick = () => useTicking(() => Math.floor(Date.now() / 1_000));
 
 /** A relative time that ticks; the exact one, in the viewer's and the job's zone, on hover and for readers. */
 export function Ago({ at, zone: inZone }) {
-  useTick();
+  const words = useTicking(() => relative(at));
   if (!at) return html`<span class="faint">–</span>`;
   const exact = `${clock(at)} (${LOCAL})${inZone && inZone !== LOCAL ? `, ${clock(at, inZone)} (${inZone})` : ''}`;
-  return html`<time datetime=${at} title=${exact} class="num">${relative(at)}</time>`;
+  return html`<time datetime=${at} title=${exact} class="num">${words}</time>`;
 }
 
 /** An exact time in the viewer's zone, the job's zone beside when it differs. */
@@ -77,5 +96,5 @@ export function When({ at, zone: inZone, seconds = true }) {
   if (!at) return html`<span class="faint">–</span>`;
   const other = inZone && inZone !== LOCAL;
   return html`<time datetime=${at} title=${relative(at)} class="num">${clock(at, LOCAL, { seconds })}${
-    other ? html` <span class="faint">${clock(at, inZone, { seconds })} ${inZone}</span>` : null}</time>`;
+    other ? html` <span class="faint">· ${clock(at, inZone, { seconds })} ${inZone}</span>` : null}</time>`;
 }

@@ -4,13 +4,13 @@ import { html, useEffect, useRef, useState, useId, createContext, useContext } f
 import { may, useSession } from './session.js';
 import { shell } from '../texts.js';
 
-/** A page's head: title, what it is about in a sentence, and actions on the right. */
-export function Head({ title, about, children, crumbs }) {
+/** A page's head: title with badges, what it is about in a sentence, and actions on the right. */
+export function Head({ title, about, children, crumbs, badges }) {
   useEffect(() => { document.title = `${typeof title === 'string' ? title : ''} · ${shell.name}`; }, [title]);
   return html`<header class="head">
     <div>
       ${crumbs ? html`<nav class="crumbs" aria-label="Breadcrumb">${crumbs}</nav>` : null}
-      <h1>${title}</h1>
+      ${badges ? html`<div class="inline"><h1>${title}</h1>${badges}</div>` : html`<h1>${title}</h1>`}
       ${about ? html`<p class="about">${about}</p>` : null}
     </div>
     <div class="actions">${children}</div>
@@ -83,7 +83,7 @@ export function Cli({ line }) {
   const copy = async () => {
     try { await navigator.clipboard.writeText(line); setCopied(true); setTimeout(() => setCopied(false), 1_500); } catch { /* not allowed here */ }
   };
-  return html`<div class="cli"><code>${line}</code><button class="quiet" onClick=${copy} aria-label=${shell.copy}>${copied ? shell.copied : shell.copy}</button></div>`;
+  return html`<div class="cli"><code tabindex="0">${line}</code><button type="button" class="quiet" onClick=${copy} aria-label=${shell.copy}>${copied ? shell.copied : shell.copy}</button></div>`;
 }
 
 /** A dialog in front of the page. Escape and a click outside close it. */

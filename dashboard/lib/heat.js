@@ -1,0 +1,45 @@
+// The painting of a heat map under a chart: one column per step of time, one cell per bucket of lengths, darker
+// where more fell. The scale is logarithmic, as the buckets are.
+
+/** Where the buckets begin and end. What is beyond the last bound has a bucket of its own, as high as its neighbour. */
+export function edgesOf(bounds, values) {
+  const [first, last] = [bounds[0], bounds[bounds.length - 1]];
+  const beyond = values.some((column) => column?.length > bounds.length);
+  return [Math.max(0.5, first / 2), ...bounds, ...(beyond ? [last * 2] : [])];
+}
+
+/** The scale of a heat map's height. */
+export const heatScale = (heat) => ({
+  distr: 3, log: 10,
+  range: () => { const edges = edgesOf(heat().buckets, heat().values); return [edges[0], edges[edges.length - 1]]; },
+});
+
+/** The largest count, so that the darkest cell means the most. */
+function most(values) {
+  let top = 1;
+  for (const column of values) for (const count of column ?? []) if (count > top) top = count;
+  return top;
+}
+
+/** Paints the cells. `values[time][bucket]` are counts; a bucket ends at its bound. */
+export function drawHeat(plot, times, { buckets, values }, colour) {
+  if (times.length < 2) return;
+  const { ctx, bbox } = plot;
+  const top = Math.log(1 + most(values));
+  const edges = edgesOf(buckets, values).map((bound) => plot.valToPos(bound, 'y', true));
+  const step = times[1] - times[0];
+  ctx.save();
+  ctx.beginPath(); ctx.rect(bbox.left, bbox.top, bbox.width, bbox.height); ctx.clip();
+  ctx.fillStyle = colour;
+  times.forEach((time, at) => {
+    const left = Math.floor(plot.valToPos(time, 'x', true));
+    const width = Math.max(1, Math.floor(plot.valToPos(time + step, 'x', true)) - left);
+    (values[at] ?? []).forEach((count, bucket) => {
+      if (!count) return;
+      const [low, high] = [edges[bucket], edges[bucket + 1]];
+      ctx.globalAlpha = 0.08 + 0.55 * (Math.log(1 + count) / top);
+      ctx.fillRect(left, Math.round(high), width, Math.round(low) - Math.round(high));
+    });
+  });
+  ctx.restore();
+}

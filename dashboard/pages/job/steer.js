@@ -1,0 +1,36 @@
+// The small dialogs of a job: skip the next run, move the cursor, delete.
+
+import { html, useState } from '../../lib/html.js';
+import { part, remove } from '../../lib/api.js';
+import { go } from '../../lib/route.js';
+import { FormDialog, inputOf, instantOf } from '../../lib/form.js';
+import { cli, does } from '../../lib/job.js';
+import { clock, When } from '../../lib/time.js';
+import { Field, useToast } from '../../lib/ui.js';
+import { job as texts } from '../../texts.js';
+
+export function Skip({ job, nominal, onClose, onDone }) {
+  const toast = useToast();
+  const text = texts.skip;
+  const skip = async () => { const done = await does.skip(job.name, nominal); toast({ text: text.done(clock(done.nominal ?? nominal ?? job.next_at)) }); onDone(); };
+  return html`<${FormDialog} title=${text.title} button=${text.button} cli=${cli.skip(job.name, nominal)} onDo=${skip} onClose=${onClose}>${() => html`
+    <p><${When} at=${nominal ?? job.next_at} zone=${job.zone} /></p><p class="soft">${text.text}</p>`}<//>`;
+}
+
+export function Cursor({ job, onClose, onDone }) {
+  const toast = useToast();
+  const text = texts.cursor;
+  const [to, setTo] = useState(() => inputOf(job.cursor ?? Date.now()));
+  const move = async () => { await does.cursor(job.name, instantOf(to)); toast({ text: text.done }); onDone(); };
+  return html`<${FormDialog} title=${text.title} about=${text.about} button=${text.button} ready=${Boolean(instantOf(to))} cli=${cli.cursor(job.name, instantOf(to))} onDo=${move} onClose=${onClose}>${(wrong) => html`
+    <p>${text.now} <${When} at=${job.cursor} zone=${job.zone} /></p>
+    <${Field} label=${text.to} error=${wrong.to}><input type="datetime-local" value=${to} onInput=${(event) => setTo(event.target.value)} /><//>
+    ${instantOf(to) && new Date(to) < Date.now() ? html`<p class="notice warn">${text.back}</p>` : null}`}<//>`;
+}
+
+export function Remove({ job, onClose }) {
+  const toast = useToast();
+  const text = texts.remove;
+  const gone = async () => { await remove(`/jobs/${part(job.name)}`); toast({ text: text.done(job.name) }); go(['jobs']); };
+  return html`<${FormDialog} role="admin" kind="danger" title=${text.title(job.name)} button=${text.button} cli=${cli.remove(job.name)} onDo=${gone} onClose=${onClose}>${() => html`<p>${text.text(job.name)}</p>`}<//>`;
+}

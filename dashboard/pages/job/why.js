@@ -1,0 +1,57 @@
+// Why a job does or does not run: the most telling fact first, and what to do about it.
+
+import { html } from '../../lib/html.js';
+import { get } from '../../lib/api.js';
+import { useLoad } from '../../lib/live.js';
+import { to } from '../../lib/route.js';
+import { messagePage } from '../../lib/links.js';
+import { lateBy } from '../../lib/job.js';
+import { Ago, length, When } from '../../lib/time.js';
+import { tone } from '../../lib/ui.js';
+import { job as texts } from '../../texts.js';
+
+const text = texts.why;
+
+/** How many of the newest runs failed one after another. */
+const failing = (recent) => { const good = [...recent].reverse().findIndex((run) => tone(run.ending) !== 'bad'); return good < 0 ? recent.length : good; };
+
+const Next = ({ job }) => (job.next_at ? html`${text.next}: <${Ago} at=${job.next_at} zone=${job.zone} />, <${When} at=${job.next_at} zone=${job.zone} />.` : text.noNext);
+
+/** What holds a job up, or null: [tone, sentence, details]. */
+function hindrance(job) {
+  if (job.broken) return ['bad', text.broken, job.broken];
+  if (job.misconfigured) return ['bad', text.misconfigured, job.misconfigured];
+  if (job.phase === 'retired') return ['mute', job.retired === 'finished' ? text.retiredFinished : text.retiredRemoved, null];
+  if (job.paused) return ['warn', html`${text.paused(job.paused.by)} <q>${job.paused.reason}</q>`, html`<${Ago} at=${job.paused.at} /> · ${job.paused.until ? html`${text.until} <${Ago} at=${job.paused.until} />.` : text.forever}`];
+  const late = lateBy(job);
+  if (late) return ['bad', text.late(length(late)), html`${text.lateHint} <a href=${to(['workers'])}>${text.workers}</a>`];
+  return null;
+}
+
+function Waiting({ id }) {
+  const message = useLoad((signal) => get(`/messages/${id}`, {}, { signal }), id, { on: ['attempt.started', 'attempt.failed', 'queue.steered'], every: 2_000 }).data;
+  if (!message?.why) return null;
+  return html`<p class="line"><strong>${text.waiting}:</strong> ${message.why.sentence} <a href=${messagePage(id)}>${text.message}</a></p>`;
+}
+
+/** A message that is due and does not run has a reason of its own. */
+function Message({ name }) {
+  const found = useLoad((signal) => get('/messages', { job: name, state: 'pending', limit: 5 }, { signal }), name, { on: ['job.fired', 'attempt.started', 'attempt.failed'], every: 2_000 }).data;
+  const due = found?.items.find((message) => message.job === name && ['ready', 'retrying', 'stale'].includes(message.phase));
+  return due ? html`<${Waiting} id=${due.id} />` : null;
+}
+
+export function Why({ job }) {
+  const found = hindrance(job);
+  const failures = failing(job.recent);
+  const [kind, sentence, details] = found ?? (failures > 0 ? ['warn', text.failing(failures), null] : job.running ? ['busy', text.running(job.running), null] : job.never_run ? ['mute', text.never, null] : ['good', text.good, null]);
+  const error = failures > 0 && job.last?.note ? job.last.note : null;
+  return html`<section class="why ${kind}" aria-label=${typeof sentence === 'string' ? sentence : text.paused('')}>
+    <p class="sentence">${sentence}</p>
+    ${details ? html`<p class="line">${details}</p>` : null}
+    ${found && job.running ? html`<p class="line">${text.running(job.running)}</p>` : null}
+    ${error ? html`<p class="line">${text.lastError}: <code>${error}</code>${job.last.message ? html` <a href=${messagePage(job.last.message)}>${text.message}</a>` : null}</p>` : null}
+    <${Message} name=${job.name} />
+    ${job.phase === 'active' && !lateBy(job) ? html`<p class="line"><${Next} job=${job} /></p>` : null}
+  </section>`;
+}

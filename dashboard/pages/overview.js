@@ -1,0 +1,69 @@
+// The overview: is everything on time, and if not, what holds it up?
+
+import { html } from '../lib/html.js';
+import { get } from '../lib/api.js';
+import { useLoad } from '../lib/live.js';
+import { refine } from '../lib/route.js';
+import { RANGES } from '../lib/series.js';
+import { length } from '../lib/time.js';
+import { short } from '../lib/number.js';
+import { Choice } from '../lib/choice.js';
+import { Head, Loaded } from '../lib/ui.js';
+import { Panel } from './overview/panel.js';
+import { Health } from './overview/health.js';
+import { Tiles } from './overview/tiles.js';
+import { Brushed } from './overview/brushed.js';
+import { Dead, Late, Marks, Next, Problems, Running, Welcome } from './overview/lists.js';
+import { overview as text } from '../texts.js';
+
+const RATE = (value) => (value >= 1_000 ? short(value) : Math.round(value * 10) / 10);
+const isEmpty = (data) => data.next.length === 0 && data.running.length === 0 && Object.values(data.counts).every((count) => count === 0);
+
+/** Keeps a brushed range in the address. */
+function brush(from, to) {
+  refine({ from: new Date(from * 1_000).toISOString(), to: new Date(to * 1_000).toISOString() });
+}
+
+function Charts({ shared }) {
+  const { charts } = text;
+  return html`
+    <div class="grid half">
+      <${Panel} name="wait" title=${charts.wait} note=${charts.waitNote} unit=${length} heat height=${200} ...${shared} />
+      <${Panel} name="run" title=${charts.run} note=${charts.runNote} unit=${length} heat height=${200} ...${shared} />
+    </div>
+    <div class="grid half">
+      <${Panel} name="queue_age" title=${charts.queue_age} unit=${length} height=${150} ...${shared} />
+      <${Panel} name="lateness" title=${charts.lateness} note=${charts.latenessNote} unit=${length} height=${150} ...${shared} />
+      <${Panel} name="concurrency" title=${charts.concurrency} height=${150} ...${shared} />
+      <${Panel} name="dead" title=${charts.dead} height=${150} ...${shared} />
+    </div>`;
+}
+
+function Body({ data, query, range }) {
+  const { charts } = text;
+  const chosen = query.from && query.to ? [query.from, query.to] : null;
+  const shared = { range, marks: data.marks, onBrush: brush, chosen };
+  return html`
+    <${Health} data=${data} />
+    ${isEmpty(data) ? html`<${Welcome} />` : null}
+    <${Tiles} data=${data} />
+    <div class="grid two beside">
+      <div class="stack">
+        <${Panel} name="throughput" title=${charts.throughput} note=${charts.hint} unit=${RATE} stacked height=${230} ...${shared} />
+        ${chosen ? html`<${Brushed} from=${query.from} to=${query.to} />` : null}
+        <${Running} rows=${data.running} />
+      </div>
+      <div class="stack"><${Late} rows=${data.late} /><${Problems} rows=${data.problem_queues} /><${Next} rows=${data.next} /></div>
+    </div>
+    <${Charts} shared=${shared} />
+    <div class="grid two"><${Dead} dead=${data.dead} /><${Marks} rows=${data.marks} /></div>`;
+}
+
+export function Overview({ route }) {
+  const range = RANGES[route.query.range] ? route.query.range : '10m';
+  const loaded = useLoad((signal) => get('/overview', {}, { signal }), 'overview', { poll: true, every: 2_000 });
+  const choices = Object.entries(text.ranges).map(([id, label]) => ({ id, label }));
+  return html`
+    <${Head} title=${text.title} about=${text.about}><${Choice} label=${text.range} choices=${choices} current=${range} onChoose=${(id) => refine({ range: id, from: null, to: null })} /><//>
+    <${Loaded} of=${loaded} skeleton=${12}>${(data) => html`<${Body} data=${data} query=${route.query} range=${range} />`}<//>`;
+}

@@ -1,0 +1,55 @@
+// The short lists of the overview: what is late, stuck, running, next, dead, and what was deployed or paused.
+
+import { html } from '../../lib/html.js';
+import { useHold } from '../../lib/hold.js';
+import { to } from '../../lib/route.js';
+import { jobPage, messagePage, messagesWith, queuePage } from '../../lib/links.js';
+import { Ago, length } from '../../lib/time.js';
+import { count, short } from '../../lib/number.js';
+import { Badge, Card, Cli, Progress, Spark } from '../../lib/ui.js';
+import { overview as text } from '../../texts.js';
+
+/** Rows of a name on the left and what matters on the right. */
+function List({ rows, none }) {
+  const [held, hold] = useHold(rows);
+  return held.length === 0 ? html`<p class="quiet-line">${none}</p>` : html`<ul class="rows" ...${hold}>${held}</ul>`;
+}
+
+const Row = ({ href, name, about, children }) => html`<li><div class="what"><a class="row clip long" href=${href} title=${name}>${name}</a>${about ? html`<span class="faint clip long">${about}</span>` : null}</div><div class="value">${children}</div></li>`;
+const Link = ({ href, children }) => html`<a href=${href}>${children}</a>`;
+
+export const Late = ({ rows }) => html`<${Card} title=${text.late.title} flush>
+  <${List} none=${text.late.none} rows=${rows.map((job) => html`<${Row} key=${job.name} href=${jobPage(job.name)} name=${job.name} about=${job.broken ?? job.in_words}>
+    <${Badge} tone="bad">${text.late.due} <${Ago} at=${job.next_at} zone=${job.zone} /><//><//>`)} />
+<//>`;
+
+export const Problems = ({ rows }) => html`<${Card} title=${text.problems.title} flush>
+  <${List} none=${text.problems.none} rows=${rows.map((queue) => html`<${Row} key=${queue.name} href=${queuePage(queue.name)} name=${queue.name}
+      about=${queue.paused ? `${text.problems.paused(queue.paused.by)}: ${queue.paused.reason}` : `${short(queue.ready)} ${text.problems.waiting}`}>
+    ${queue.spark ? html`<${Spark} values=${queue.spark} width=${64} label=${queue.name} />` : null}
+    <${Badge} tone=${queue.paused ? 'warn' : 'bad'}>${text.problems.oldest} ${length(queue.oldest_age_ms)}<//><//>`)} />
+<//>`;
+
+export const Running = ({ rows }) => html`<${Card} title=${text.running.title} actions=${html`<${Link} href=${messagesWith({ state: 'running' })}>${text.running.all}<//>`} flush>
+  <${List} none=${text.running.none} rows=${rows.map((message) => html`<${Row} key=${message.id} href=${messagePage(message.id)} name=${message.job ?? message.topic}
+      about=${[message.key, message.progress?.note].filter(Boolean).join(' · ') || message.queue}>
+    ${message.progress ? html`<${Progress} value=${message.progress.percent ?? 0} label=${`${message.progress.percent ?? 0} %`} />` : html`<span class="faint num">${message.attempt}/${message.attempts_max ?? '∞'}</span>`}<//>`)} />
+<//>`;
+
+export const Next = ({ rows }) => html`<${Card} title=${text.next.title} actions=${html`<${Link} href=${to(['calendar'])}>${text.next.calendar}<//>`} flush>
+  <${List} none=${text.next.none} rows=${rows.map((run) => html`<${Row} key=${run.job} href=${jobPage(run.job)} name=${run.job}><${Ago} at=${run.at} /><//>`)} />
+<//>`;
+
+export const Dead = ({ dead }) => html`<${Card} title=${text.dead.title} actions=${html`<${Link} href=${to(['dead'])}>${text.dead.all}<//>`} flush>
+  <${List} none=${text.dead.none} rows=${dead.groups.map((group) => html`<${Row} key=${group.fingerprint} href=${to(['dead', group.fingerprint])} name=${group.error} about=${[group.job ?? group.topic, group.reason].filter(Boolean).join(' · ')}>
+    ${group.per_hour ? html`<${Spark} values=${group.per_hour} width=${72} label=${group.error} />` : null}<${Badge} tone="bad">${count(group.count)}<//><//>`)} />
+<//>`;
+
+export const Marks = ({ rows }) => html`<${Card} title=${text.marks.title} flush>
+  <${List} none=${text.marks.none} rows=${rows.slice(-8).reverse().map((mark) => html`<li key=${mark.at + mark.text}><div class="what"><span class="clip long">${mark.text}</span></div>
+    <div class="value"><${Badge} tone=${mark.kind === 'pause' ? 'warn' : 'idle'}>${mark.kind}<//> <${Ago} at=${mark.at} /></div></li>`)} />
+<//>`;
+
+/** What to do with an empty system. */
+export const Welcome = () => html`<${Card} title=${text.welcome.title}><p>${text.welcome.text}</p>
+  <div class="inline"><a class="button" href=${to(['jobs'], { new: '1' })}>${text.welcome.job}</a><${Cli} line=${text.welcome.cli} /></div><//>`;

@@ -1,0 +1,58 @@
+// A chart of the overview: loads its measurement, draws it as lines, areas or a heat map, and says it in words.
+
+import { html, useEffect, useRef } from '../../lib/html.js';
+import { Chart, HeatMap } from '../../lib/chart.js';
+import { coarser, useSeries } from '../../lib/series.js';
+import { Card, Empty, Loaded } from '../../lib/ui.js';
+import { overview as text } from '../../texts.js';
+
+const COLOURS = {
+  succeeded: 'good', failed: 'bad', retried: 'warn', dead: 'bad', enqueued: 'accent', published: 'accent', yielded: 'idle', misfired: 'warn', fired: 'good', running: 'accent', limit: 'mute', p50: 'good', p95: 'warn', p99: 'bad', skipped: 'mute', snoozed: 'idle', cancelled: 'mute',
+};
+const SPARE = ['accent', 'idle', 'warn', 'good', 'bad', 'mute'];
+/** More lines than this cannot be told apart. */
+const LINES_MAX = 6;
+
+/** What comes in is no part of what is done: it is a line over the stack. */
+const IN = ['enqueued', 'published'];
+
+/** The name, the colour and the values of each line; what is no measured value is dashed. */
+function lines(series) {
+  return series.slice(0, LINES_MAX).map((one, at) => ({
+    label: one.name, values: one.values, colour: COLOURS[one.name] ?? SPARE[at % SPARE.length], apart: IN.includes(one.name), dash: one.name === 'limit' || IN.includes(one.name) ? [5, 4] : undefined,
+  }));
+}
+
+function inWords(title, shown, unit) {
+  const values = shown.map((one) => `${one.label}: ${unit ? unit(one.values[one.values.length - 1] ?? 0) : one.values[one.values.length - 1] ?? 0}`);
+  return text.charts.label(title, values.join(', '));
+}
+
+function Lines({ data, title, unit, stacked, range, ...rest }) {
+  const shown = lines([...data.series].sort((one, other) => IN.includes(one.name) - IN.includes(other.name)));
+  return html`<${Chart} key=${range} times=${data.times} series=${shown} stacked=${stacked} unit=${unit} label=${inWords(title, shown, unit)} ...${rest} />`;
+}
+
+function Heat({ data, title, unit, range, ...rest }) {
+  const { times, values } = coarser(data.times, data.values);
+  const every = Math.ceil(data.times.length / Math.max(1, times.length));
+  const shown = lines(data.series).map((one) => ({ ...one, values: one.values.filter((_, at) => at % every === 0) }));
+  return html`<${HeatMap} key=${range} times=${times} buckets=${data.buckets_ms} values=${values} lines=${shown} unit=${unit} label=${inWords(title, shown, unit)} ...${rest} />`;
+}
+
+/** One chart. `name` is the measurement's; `heat` asks for a heat map. */
+export function Panel({ name, title, note, range, heat = false, ...rest }) {
+  const place = useRef(null);
+  const seen = useRef(true);
+  useEffect(() => {
+    const watch = new IntersectionObserver(([entry]) => { seen.current = entry.isIntersecting; });
+    watch.observe(place.current);
+    return () => watch.disconnect();
+  }, []);
+  const loaded = useSeries(name, range, () => seen.current);
+  const draw = (data) => {
+    if (data.times.length === 0 || data.series.length === 0) return html`<${Empty} title=${text.charts.none} />`;
+    return html`<${heat && data.values ? Heat : Lines} data=${data} title=${title} range=${range} ...${rest} />`;
+  };
+  return html`<div ref=${place}><${Card} title=${title} note=${note} class="panel"><${Loaded} of=${loaded} skeleton=${5}>${draw}<//><//></div>`;
+}
