@@ -1,6 +1,7 @@
 // Which module shows which page.
 
 import { html } from './lib/html.js';
+import { lazy } from './lib/lazy.js';
 import { Card, Empty, Head } from './lib/ui.js';
 import { to } from './lib/route.js';
 import { shell } from './texts.js';
@@ -19,4 +20,13 @@ export const pages = {
   jobs: JobsOrJob,
   calendar: Calendar,
   batches: Batches,
+  messages: lazy(() => import('./pages/messages.js'), 'MessagesOrMessage'),
+  executions: lazy(() => import('./pages/messages/executions.js'), 'Executions'),
+  queues: lazy(() => import('./pages/queues.js'), 'QueuesOrQueue'),
+  dead: lazy(() => import('./pages/dead.js'), 'Dead'),
+  topics: lazy(() => import('./pages/topics.js'), 'Topics'),
+  workers: lazy(() => import('./pages/workers.js'), 'Workers'),
+  storage: lazy(() => import('./pages/storage.js'), 'Storage'),
+  audit: lazy(() => import('./pages/audit.js'), 'Audit'),
+  settings: lazy(() => import('./pages/settings.js'), 'Settings'),
 };
