@@ -119,9 +119,10 @@ pub(super) async fn calendar(
     let status = app.punctual.admin().status().await;
     let records: Vec<JobRecord> = status.jobs.into_iter().map(|job| *job.record).collect();
     let behind = if to > now && from < now { limit - limit / 2 } else { limit };
-    let (mut items, mut more) = match from < now {
-        true => past(&app, (from, to.min(now)), behind).await?,
-        false => (Vec::new(), false),
+    let (mut items, mut more) = if from < now {
+        past(&app, (from, to.min(now)), behind).await?
+    } else {
+        (Vec::new(), false)
     };
     if to > now {
         let (ahead, is_long) =

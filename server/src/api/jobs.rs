@@ -11,6 +11,7 @@ mod ledger;
 mod looking;
 mod occurrences;
 mod outage;
+mod policies;
 mod tag;
 mod traces;
 mod upcoming;

@@ -119,13 +119,13 @@ pub(super) async fn delete(
 
 /// A name as a part of a path.
 fn in_path(name: &str) -> String {
-    let is_plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"-._~".contains(byte);
-    name.bytes()
-        .map(|byte| match is_plain(&byte) {
-            true => char::from(byte).to_string(),
-            false => format!("%{byte:02X}"),
-        })
-        .collect()
+    let escaped = |byte: u8| match byte {
+        b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => {
+            char::from(byte).to_string()
+        }
+        byte => format!("%{byte:02X}"),
+    };
+    name.bytes().map(escaped).collect()
 }
 
 /// The job of a definition, or everything that is wrong with it, field by field.

@@ -41,15 +41,26 @@ pub(super) struct JobEditRequest {
     /// How long a run may take; null takes the job's own limit away.
     #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "said")]
     #[schema(value_type = Option<String>)]
-    timeout: Option<Option<String>>,
+    timeout: Option<Timeout>,
     /// What happens with missed occurrences: a policy, or a table as in a definition.
     #[serde(skip_serializing_if = "Option::is_none")]
     misfire: Option<Value>,
 }
 
+/// How long a run may take.
+#[derive(Clone, Debug, Serialize)]
+#[serde(untagged)]
+enum Timeout {
+    /// So long.
+    Of(String),
+    /// As long as the process says, which is written as null.
+    Usual,
+}
+
 /// A null that was written is a value, not nothing.
-fn said<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Option<String>>, D::Error> {
-    Option::deserialize(from).map(Some)
+fn said<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Timeout>, D::Error> {
+    let text: Option<String> = Option::deserialize(from)?;
+    Ok(Some(text.map_or(Timeout::Usual, Timeout::Of)))
 }
 
 /// Puts an operator's values over a definition, which is kept below and comes back with a reset. What runs
@@ -106,12 +117,12 @@ impl JobEditRequest {
             edit = with_retry(edit, self.retry.as_ref(), retry);
         }
         match &self.timeout {
-            Some(Some(text)) => {
+            Some(Timeout::Of(text)) => {
                 if let Some(timeout) = wrong.of("timeout", parse_duration(text)) {
                     edit = edit.timeout(timeout);
                 }
             }
-            Some(None) => edit = edit.no_timeout(),
+            Some(Timeout::Usual) => edit = edit.no_timeout(),
             None => {}
         }
         if let Some(misfire) =

@@ -2,6 +2,8 @@
 //! overwrite each other. It changes with the definition in any of its layers, and not when the job merely
 //! runs, because then no edit of a busy job could ever be made.
 
+use std::collections::BTreeSet;
+
 use axum::http::header::{ETAG, IF_MATCH};
 use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use punctual::model::{JobRecord, Overrides};
@@ -11,7 +13,7 @@ use crate::problem::{Answer, Problem};
 
 /// The tag of a job, in quotes.
 pub(super) fn tag(record: &JobRecord) -> String {
-    let overrides = Overrides { skips: Default::default(), ..record.overrides.clone() };
+    let overrides = Overrides { skips: BTreeSet::new(), ..record.overrides.clone() };
     let layers = (&record.declared, &record.configured, &overrides);
     let bytes = serde_json::to_vec(&layers).unwrap_or_default();
     format!("\"d{:016x}\"", stable_hash(&[&bytes]))

@@ -4,16 +4,19 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use punctual::model::{Execution, JobPhase, JobRecord, Origin, Retirement};
-use punctual::policy::{Backoff, Misfire, Overlap, Retry};
 use punctual::schedule::{Schedule, Spread, format_duration};
 use punctual::status::JobStatus;
 use serde::Serialize;
 use serde_json::Value;
 use utoipa::ToSchema;
 
+use super::policies::{JobMisfireView, JobOverlapView, JobRetryView};
 use crate::api::executions::{ExecutionView, milliseconds};
 use crate::redact::Redaction;
 use crate::spec::Work;
+
+/// The name under which the configuration declares its jobs.
+const FILE: &str = "punctual.toml";
 
 /// A job: its definition in force, where it stands, and what it did lately.
 #[derive(Clone, Debug, Serialize, ToSchema)]
@@ -239,105 +242,6 @@ struct JobPauseView {
     until: Option<Timestamp>,
 }
 
-/// What happens with occurrences that were missed.
-#[derive(Clone, Debug, Serialize, ToSchema)]
-struct JobMisfireView {
-    /// `fire_now`, `fire_once`, `fire_all` or `skip_to_next`.
-    policy: &'static str,
-    /// An occurrence later than this is missed, not just late.
-    threshold_ms: u64,
-    /// A missed occurrence older than this is never run; null means that any age is made up for.
-    window_ms: Option<u64>,
-    /// The most missed occurrences that `fire_all` runs.
-    catch_up_max: u32,
-}
-
-impl JobMisfireView {
-    fn new(misfire: &Misfire, threshold: Duration) -> Self {
-        Self {
-            policy: misfire.policy_in_force().as_str(),
-            threshold_ms: milliseconds(misfire.threshold_in_force(threshold)),
-            window_ms: misfire.window.map(milliseconds),
-            catch_up_max: misfire.catch_up_max,
-        }
-    }
-}
-
-/// What happens while the run before is still alive.
-#[derive(Clone, Debug, Serialize, ToSchema)]
-struct JobOverlapView {
-    /// `skip`, `queue_one`, `allow` or `cancel_running`.
-    policy: &'static str,
-    /// The most runs at once where they are allowed; null means no limit.
-    parallel_max: Option<u32>,
-}
-
-impl JobOverlapView {
-    fn new(overlap: Overlap) -> Self {
-        let (policy, parallel_max) = match overlap {
-            Overlap::Skip => ("skip", None),
-            Overlap::QueueOne => ("queue_one", None),
-            Overlap::Allow { parallel_max } => ("allow", parallel_max),
-            Overlap::CancelRunning => ("cancel_running", None),
-        };
-        Self { policy, parallel_max }
-    }
-}
-
-/// How often a failed run is tried again, and when.
-#[derive(Clone, Debug, Default, Serialize, ToSchema)]
-struct JobRetryView {
-    /// The most attempts, the first included; null means no limit.
-    attempts_max: Option<u32>,
-    /// `intervals`, `exponential` or `proportional`.
-    backoff: &'static str,
-    /// The waits of `intervals`; the last one repeats.
-    waits_ms: Vec<u64>,
-    /// The first wait of `exponential`.
-    first_ms: Option<u64>,
-    /// By how much each of its waits is longer than the one before.
-    factor: Option<f64>,
-    /// The share by which one may be shorter or longer, 0 to 1.
-    jitter: Option<f64>,
-    /// The share of the original delay of `proportional`.
-    ratio: Option<f64>,
-    /// The shortest wait.
-    floor_ms: Option<u64>,
-    /// The longest wait.
-    cap_ms: Option<u64>,
-}
-
-impl JobRetryView {
-    fn new(retry: &Retry) -> Self {
-        let attempts_max = retry.attempts_max;
-        match &retry.backoff {
-            Backoff::Intervals(waits) => Self {
-                attempts_max,
-                backoff: "intervals",
-                waits_ms: waits.iter().copied().map(milliseconds).collect(),
-                ..Self::default()
-            },
-            Backoff::Exponential { first, factor, cap, jitter } => Self {
-                attempts_max,
-                backoff: "exponential",
-                first_ms: Some(milliseconds(*first)),
-                factor: Some(*factor),
-                jitter: Some(*jitter),
-                cap_ms: Some(milliseconds(*cap)),
-                ..Self::default()
-            },
-            Backoff::Proportional { ratio, cap, floor } => Self {
-                attempts_max,
-                backoff: "proportional",
-                ratio: Some(*ratio),
-                floor_ms: Some(milliseconds(*floor)),
-                cap_ms: Some(milliseconds(*cap)),
-                ..Self::default()
-            },
-        }
-    }
-}
-
 /// One of the latest runs.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 struct JobRecentView {
@@ -366,8 +270,7 @@ impl JobRecentView {
 pub(super) fn source(record: &JobRecord) -> &'static str {
     match record.origin {
         Origin::Runtime => "api",
-        // A file declares its jobs under its own name.
-        _ if record.app.ends_with(".toml") => "file",
+        _ if record.app == FILE => "file",
         _ => "code",
     }
 }
