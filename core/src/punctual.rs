@@ -4,6 +4,7 @@
 mod builder;
 mod configure;
 mod hooked;
+mod known;
 mod registering;
 mod running;
 mod sending;

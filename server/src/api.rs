@@ -1,6 +1,13 @@
 //! The REST API, one file per subject, and its description generated from the same code.
 
+mod batches;
+mod dead_letters;
+mod executions;
 mod jobs;
+mod messages;
+mod queues;
+mod storage;
+mod topics;
 
 use axum::Json;
 use axum::Router;
@@ -20,7 +27,15 @@ struct Description;
 
 /// Every endpoint under `/api`.
 pub(crate) fn routes() -> Router<App> {
-    let v1 = OpenApiRouter::new().merge(jobs::routes());
+    let v1 = OpenApiRouter::new()
+        .merge(jobs::routes())
+        .merge(messages::routes())
+        .merge(executions::routes())
+        .merge(dead_letters::routes())
+        .merge(batches::routes())
+        .merge(queues::routes())
+        .merge(topics::routes())
+        .merge(storage::routes());
     let (router, description) =
         OpenApiRouter::with_openapi(Description::openapi()).nest("/api/v1", v1).split_for_parts();
     router.route("/api/openapi.json", get(|| async move { Json(description) }))

@@ -4,8 +4,11 @@ use std::sync::Arc;
 
 use punctual::documents::Documents;
 use punctual::{Clock, Inspect, Punctual, Storage};
+use punctual_connect::Opened;
 
 use crate::audit::Audit;
+use crate::queues::Ours;
+use crate::redact::Redaction;
 
 /// What the server is made of.
 #[derive(Clone)]
@@ -27,13 +30,44 @@ pub struct Parts {
 pub struct App {
     parts: Arc<Parts>,
     audit: Audit,
+    redaction: Arc<Redaction>,
+    opened: Option<Arc<(String, Opened)>>,
+    ours: Arc<Ours>,
 }
 
 impl App {
     /// An application of these parts.
     pub fn new(parts: Parts) -> Self {
         let audit = Audit::new(parts.documents.clone(), parts.clock.clone());
-        Self { parts: Arc::new(parts), audit }
+        let (redaction, ours) = (Arc::default(), Arc::default());
+        Self { parts: Arc::new(parts), audit, redaction, opened: None, ours }
+    }
+
+    /// Hides what these rules name in every view.
+    #[must_use]
+    pub fn redacting(self, redaction: Redaction) -> Self {
+        Self { redaction: Arc::new(redaction), ..self }
+    }
+
+    /// Says what kind of storage this is, and lets people have it checked.
+    #[must_use]
+    pub fn stored_in(self, kind: impl Into<String>, opened: Opened) -> Self {
+        Self { opened: Some(Arc::new((kind.into(), opened))), ..self }
+    }
+
+    /// What nobody gets to see.
+    pub fn redaction(&self) -> &Redaction {
+        &self.redaction
+    }
+
+    /// The kind of storage and the storage as it was opened, when that was said.
+    pub(crate) fn opened(&self) -> Option<(&str, &Opened)> {
+        self.opened.as_deref().map(|(kind, opened)| (kind.as_str(), opened))
+    }
+
+    /// The queues this node has paused.
+    pub(crate) fn ours(&self) -> &Ours {
+        &self.ours
     }
 
     /// The audit trail: every change is noted there.

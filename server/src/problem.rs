@@ -77,6 +77,16 @@ impl Problem {
         self
     }
 
+    /// The same within something larger, such as one item of many.
+    #[must_use]
+    pub(crate) fn within(mut self, place: &str) -> Self {
+        self.detail = format!("{place}: {}", self.detail);
+        for error in &mut self.errors {
+            error.field = format!("{place}.{}", error.field);
+        }
+        self
+    }
+
     /// The HTTP status.
     pub fn status(&self) -> StatusCode {
         StatusCode::from_u16(self.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)

@@ -2,16 +2,20 @@
 
 use axum::Router;
 use axum::extract::Request;
-use axum::middleware::{Next, from_fn};
+use axum::middleware::{Next, from_fn, from_fn_with_state};
 use axum::response::Response;
 
 use crate::api;
 use crate::app::App;
 use crate::caller::{Caller, Role};
+use crate::idempotency;
 
 /// Everything the server answers.
 pub fn router(app: App) -> Router {
-    api::routes().layer(from_fn(anybody)).with_state(app)
+    api::routes()
+        .layer(from_fn_with_state(app.clone(), idempotency::layer))
+        .layer(from_fn(anybody))
+        .with_state(app)
 }
 
 /// Without an auth choice only this machine is listened to, and whoever is on it may do everything.

@@ -40,6 +40,11 @@ impl Registry {
         self.registrations.get(topic)
     }
 
+    /// Every topic that has a handler, in no order.
+    pub(crate) fn topics(&self) -> impl Iterator<Item = &Topic> {
+        self.registrations.keys()
+    }
+
     /// Whether a topic has a handler.
     pub(crate) fn contains(&self, topic: &Topic) -> bool {
         self.registrations.contains_key(topic)

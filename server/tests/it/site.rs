@@ -47,6 +47,13 @@ impl Site {
         Self { app, clock, router }
     }
 
+    /// The same server with its application changed.
+    pub(crate) fn changed(self, change: impl FnOnce(App) -> App) -> Self {
+        let app = change(self.app);
+        let router = router(app.clone());
+        Self { app, router, ..self }
+    }
+
     pub(crate) async fn send(&self, request: Request<Body>) -> Answered {
         let response = self.router.clone().oneshot(request).await.unwrap();
         let (status, headers) = (response.status(), response.headers().clone());

@@ -1,0 +1,31 @@
+//! What a process was put together from, for people who ask why something does not run.
+
+use std::sync::Arc;
+
+use super::Punctual;
+use crate::model::{Topic, TransportName};
+use crate::transport::Transport;
+
+impl Punctual {
+    /// The topics that have a handler here, in order; none when this process handles nothing.
+    pub fn handled_topics(&self) -> Vec<Topic> {
+        let process = self.process();
+        if !process.options.handling {
+            return Vec::new();
+        }
+        let mut topics: Vec<Topic> = process.registry.topics().cloned().collect();
+        topics.sort();
+        topics
+    }
+
+    /// The transports, by name.
+    pub fn transports(&self) -> Vec<(TransportName, Arc<dyn Transport>)> {
+        let transports = self.process().transports.iter();
+        transports.map(|(name, transport)| (name.clone(), transport.clone())).collect()
+    }
+
+    /// The transport that carries a topic when its sender names none; none is the storage.
+    pub fn route(&self, topic: &Topic) -> Option<TransportName> {
+        self.process().outbound.route(topic).cloned()
+    }
+}

@@ -1,0 +1,97 @@
+//! A body as people may see it: as JSON where it is JSON, else as text, else as base64; without what the
+//! rules hide, and not longer than a page can show.
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD as BASE64;
+use punctual::model::Body;
+use serde::Serialize;
+use serde_json::Value;
+use utoipa::ToSchema;
+
+use crate::redact::Redaction;
+
+/// The most bytes of a body that are shown.
+const SHOWN_MAX: usize = 64 << 10;
+
+/// The content of a message.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, ToSchema)]
+pub(crate) struct BodyView {
+    /// What it is, as a media type.
+    content_type: String,
+    /// The text, when it is text and not JSON, or JSON that is too long to show.
+    text: Option<String>,
+    /// The value, when it is JSON.
+    json: Option<Value>,
+    /// The bytes, when they are no text.
+    base64: Option<String>,
+    /// Whether only its beginning is shown.
+    truncated: bool,
+    /// Whether something in it is hidden.
+    redacted: bool,
+}
+
+impl BodyView {
+    /// What may be seen of a body.
+    pub(crate) fn new(body: &Body, redaction: &Redaction) -> Self {
+        let view = Self { content_type: body.content_type.to_string(), ..Self::default() };
+        if body.bytes.is_empty() {
+            return view;
+        }
+        if let Ok(mut json) = serde_json::from_slice::<Value>(&body.bytes) {
+            let redacted = redaction.hide(&mut json);
+            let text = json.to_string();
+            if text.len() <= SHOWN_MAX {
+                return Self { json: Some(json), redacted, ..view };
+            }
+            return Self { text: Some(beginning(&text)), truncated: true, redacted, ..view };
+        }
+        let truncated = body.bytes.len() > SHOWN_MAX;
+        match std::str::from_utf8(&body.bytes) {
+            Ok(text) => Self { text: Some(beginning(text)), truncated, ..view },
+            Err(_) => {
+                let shown = &body.bytes[..body.bytes.len().min(SHOWN_MAX)];
+                Self { base64: Some(BASE64.encode(shown)), truncated, ..view }
+            }
+        }
+    }
+}
+
+/// As much of a text as is shown.
+fn beginning(text: &str) -> String {
+    let mut end = text.len().min(SHOWN_MAX);
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    text[..end].to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::redact::HIDDEN;
+
+    #[test]
+    fn a_body_is_shown_as_what_it_is() {
+        let redaction = Redaction::new(&["password"]).unwrap();
+        let show = |bytes: &[u8]| BodyView::new(&Body::raw(bytes.to_vec(), "x/y"), &redaction);
+        let json = show(br#"{"password":"secret","n":1}"#);
+        assert_eq!(json.json, Some(json!({"password": HIDDEN, "n": 1})));
+        assert!(json.redacted && !json.truncated);
+        assert_eq!(show(b"hello there").text.as_deref(), Some("hello there"));
+        assert_eq!(show(b"\xff\x00").base64.as_deref(), Some("/wA="));
+        assert_eq!(show(b""), BodyView { content_type: "x/y".into(), ..BodyView::default() });
+    }
+
+    #[test]
+    fn what_is_too_long_is_cut_after_it_was_redacted() {
+        let redaction = Redaction::new(&["password"]).unwrap();
+        let long = json!({"a": "\u{e9}".repeat(SHOWN_MAX), "password": "secret"}).to_string();
+        let long = long.replacen("{\"a\"", "{\"password\":\"secret\",\"a\"", 1);
+        let view = BodyView::new(&Body::raw(long, "application/json"), &redaction);
+        assert!(view.truncated && view.redacted && view.json.is_none());
+        let text = view.text.unwrap();
+        assert!(text.len() <= SHOWN_MAX && !text.contains("secret"));
+    }
+}

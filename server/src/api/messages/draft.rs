@@ -1,0 +1,218 @@
+//! A message as it is asked for, and the message it becomes.
+
+use std::collections::BTreeMap;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD as BASE64;
+use jiff::Timestamp;
+use punctual::Retry;
+use punctual::client::Publish;
+use punctual::model::{Body as Content, CONTENT_TYPE_UNKNOWN, Terms};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use utoipa::ToSchema;
+
+use super::sending::{given, length};
+use crate::app::App;
+use crate::problem::{Answer, Problem};
+use crate::redact::{HIDDEN, holds_hidden};
+
+/// A message to be sent. Of `body`, `json`, `text` and `base64` at most one is given.
+#[derive(Clone, Debug, Default, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct PublishRequest {
+    /// The name that finds its handler.
+    pub(super) topic: Option<String>,
+    /// The content as JSON; the same as `json`.
+    #[serde(deserialize_with = "given")]
+    #[schema(value_type = Option<Object>)]
+    pub(super) body: Option<Value>,
+    /// The content as JSON.
+    #[serde(deserialize_with = "given")]
+    #[schema(value_type = Option<Object>)]
+    pub(super) json: Option<Value>,
+    /// The content as text.
+    pub(super) text: Option<String>,
+    /// The content as bytes.
+    pub(super) base64: Option<String>,
+    /// What the content is, as a media type.
+    pub(super) content_type: Option<String>,
+    /// Small facts that travel along.
+    pub(super) headers: Option<BTreeMap<String, String>>,
+    /// What it is about.
+    pub(super) key: Option<String>,
+    /// While a message with the same value lives, this one is a duplicate.
+    pub(super) dedupe: Option<String>,
+    /// The line it waits in.
+    pub(super) queue: Option<String>,
+    /// How urgent it is, 0 (last) to 9 (first).
+    pub(super) priority: Option<u8>,
+    /// Not before this much later, such as `5m`.
+    pub(super) delay: Option<String>,
+    /// Not before this instant.
+    pub(super) at: Option<Timestamp>,
+    /// The transport that carries it.
+    pub(super) transport: Option<String>,
+    /// Only this group gets it.
+    pub(super) group: Option<String>,
+    /// How often it is tried again.
+    pub(super) retry: Option<RetryRequest>,
+    /// How long one attempt may take, such as `30s`.
+    pub(super) timeout: Option<String>,
+}
+
+/// How often a message is tried again: a number of retries, or also the waits between them.
+#[derive(Clone, Debug, Deserialize, Serialize, ToSchema)]
+#[serde(untagged)]
+pub(crate) enum RetryRequest {
+    /// So many times after the first attempt.
+    Retries(u32),
+    /// After each of these waits, such as `["10s", "1m"]`.
+    Waits(Vec<String>),
+    /// Both.
+    Both(RetryTable),
+}
+
+/// A number of retries and the waits between them.
+#[derive(Clone, Debug, Deserialize, Serialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct RetryTable {
+    /// So many times after the first attempt; as many as there are waits when not given.
+    retries: Option<u32>,
+    /// After each of these waits; the last one repeats.
+    waits: Option<Vec<String>>,
+}
+
+impl RetryRequest {
+    fn retry(&self) -> Answer<Retry> {
+        let (retries, waits) = match self {
+            Self::Retries(retries) => (Some(*retries), None),
+            Self::Waits(waits) => (None, Some(waits)),
+            Self::Both(table) => (table.retries, table.waits.as_ref()),
+        };
+        let retry = match waits {
+            None => Retry::exponential(),
+            Some(waits) => {
+                let waits = waits.iter().map(|wait| length("retry.waits", wait));
+                Retry::intervals(waits.collect::<Answer<Vec<_>>>()?)
+            }
+        };
+        Ok(match retries {
+            None => retry,
+            Some(0) => Retry::none(),
+            Some(retries) => retry.max_retries(retries),
+        })
+    }
+}
+
+impl PublishRequest {
+    /// The topic, which must be given.
+    pub(super) fn topic(&self) -> Answer<&str> {
+        self.topic.as_deref().ok_or_else(|| {
+            Problem::refused("a message needs a `topic`, the name that finds its handler")
+                .field("topic", "is missing")
+        })
+    }
+
+    /// Whether a content is given.
+    pub(super) fn has_content(&self) -> bool {
+        self.json.is_some() || self.body.is_some() || self.text.is_some() || self.base64.is_some()
+    }
+
+    /// The content that is given, if one is.
+    pub(super) fn content(&self) -> Answer<Option<Content>> {
+        let kind = |usual: &str| self.content_type.clone().unwrap_or_else(|| usual.to_owned());
+        let json = |value: &Value| {
+            if holds_hidden(value) {
+                return Err(Problem::refused(format!(
+                    "the content holds {HIDDEN:?}, which stands for a hidden value; give the value itself, or leave the content out of a clone"
+                ))
+                .field("json", "holds a hidden value"));
+            }
+            Ok(Content::raw(value.to_string(), kind("application/json")))
+        };
+        match (self.body.as_ref().or(self.json.as_ref()), &self.text, &self.base64) {
+            (Some(value), None, None) if self.body.is_none() || self.json.is_none() => {
+                json(value).map(Some)
+            }
+            (None, Some(text), None) => {
+                Ok(Some(Content::raw(text.clone(), kind("text/plain; charset=utf-8"))))
+            }
+            (None, None, Some(text)) => {
+                let bytes = BASE64.decode(text).map_err(|error| {
+                    Problem::refused(format!("`base64` cannot be read: {error}"))
+                        .field("base64", error.to_string())
+                })?;
+                Ok(Some(Content::raw(bytes, kind(CONTENT_TYPE_UNKNOWN))))
+            }
+            (None, None, None) => Ok(None),
+            _ => Err(Problem::refused(
+                "give one of `body`, `json`, `text` and `base64`, not several",
+            )
+            .field("body", "is given twice")),
+        }
+    }
+
+    /// The message, ready to be sent.
+    pub(super) fn publish(&self, app: &App) -> Answer<Publish> {
+        let content = self.content()?.unwrap_or_default();
+        self.publish_with(app, content)
+    }
+
+    /// The same with another content.
+    pub(super) fn publish_with(&self, app: &App, content: Content) -> Answer<Publish> {
+        let mut publish = app.punctual.publisher().publish_body(self.topic()?, content);
+        for (name, value) in self.headers.iter().flatten() {
+            if value == HIDDEN {
+                return Err(Problem::refused(format!(
+                    "the header {name:?} is {HIDDEN:?}, which stands for a hidden value; give the value itself"
+                ))
+                .field(format!("headers.{name}"), "is a hidden value"));
+            }
+            publish = publish.header(name.clone(), value.clone());
+        }
+        let texts: [(Option<&str>, fn(Publish, &str) -> Publish); 5] = [
+            (self.key.as_deref(), |publish, text| publish.key(text)),
+            (self.dedupe.as_deref(), |publish, text| publish.unique(text)),
+            (self.queue.as_deref(), |publish, text| publish.queue(text)),
+            (self.transport.as_deref(), |publish, text| publish.via(text)),
+            (self.group.as_deref(), |publish, text| publish.group(text)),
+        ];
+        for (text, set) in texts {
+            if let Some(text) = text {
+                publish = set(publish, text);
+            }
+        }
+        if let Some(priority) = self.priority {
+            publish = publish.priority(priority);
+        }
+        publish = match (&self.delay, self.at) {
+            (None, None) => publish,
+            (Some(delay), None) => publish.after(length("delay", delay)?),
+            (None, Some(at)) => publish.at(at),
+            (Some(_), Some(_)) => {
+                return Err(Problem::refused("give either `delay` or `at`, not both")
+                    .field("delay", "is given with at"));
+            }
+        };
+        Ok(match self.terms()? {
+            Some(terms) => publish.terms(terms),
+            None => publish,
+        })
+    }
+
+    /// Terms of its own, when it brings some.
+    fn terms(&self) -> Answer<Option<Terms>> {
+        if self.retry.is_none() && self.timeout.is_none() {
+            return Ok(None);
+        }
+        let mut terms = Terms::default();
+        if let Some(retry) = &self.retry {
+            terms.retry = retry.retry()?;
+        }
+        if let Some(timeout) = &self.timeout {
+            terms.timeout = Some(length("timeout", timeout)?);
+        }
+        Ok(Some(terms))
+    }
+}

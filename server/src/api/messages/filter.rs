@@ -1,0 +1,287 @@
+//! Which messages: what a storage can answer by itself, and the rest looked for page by page, over a
+//! bounded number of rows.
+
+use std::fmt;
+use std::str::FromStr;
+
+use jiff::Timestamp;
+use punctual::inspect::{MessageFilter, PAGE_LIMIT_MAX, Page};
+use punctual::model::{
+    BatchId, JobName, Key, MessageId, MessageRecord, Phase, Queue, State, Topic,
+};
+use serde::de::{SeqAccess, Visitor};
+use serde::{Deserialize, Deserializer};
+use utoipa::{IntoParams, ToSchema};
+
+use crate::app::App;
+use crate::problem::{Answer, Problem};
+
+/// The most rows one request looks at.
+pub(crate) const LOOKED_AT_MAX: usize = 10_000;
+
+/// Which messages, as asked for.
+#[derive(Clone, Debug, Default, Deserialize, IntoParams, ToSchema)]
+#[serde(deny_unknown_fields, default)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct MessageQuery {
+    /// Only these states, with commas between them.
+    #[serde(deserialize_with = "words")]
+    #[param(value_type = Option<String>, example = "pending,running")]
+    #[schema(value_type = Option<String>)]
+    pub(crate) state: Vec<String>,
+    /// Only these phases, with commas between them.
+    #[serde(deserialize_with = "words")]
+    #[param(value_type = Option<String>)]
+    #[schema(value_type = Option<String>)]
+    pub(crate) phase: Vec<String>,
+    /// Only this queue.
+    pub(crate) queue: Option<String>,
+    /// Only this topic.
+    pub(crate) topic: Option<String>,
+    /// Only about this key.
+    pub(crate) key: Option<String>,
+    /// Only runs of this job.
+    pub(crate) job: Option<String>,
+    /// Only of this batch.
+    pub(crate) batch: Option<String>,
+    /// Only where the last failure holds this text, in upper or lower case.
+    pub(crate) error: Option<String>,
+    /// Only with at least so many attempts.
+    pub(crate) attempt_min: Option<u32>,
+    /// Only those made at this instant or later.
+    pub(crate) since: Option<String>,
+    /// Only those made before this instant.
+    pub(crate) until: Option<String>,
+    /// Only where the id, the topic, the queue, a key, the job, the story or the last failure holds this
+    /// text.
+    pub(crate) search: Option<String>,
+    /// At most so many rows: 1 to 1000, 50 when not given. Not in a filter within a body.
+    pub(crate) limit: Option<usize>,
+    /// The `next` of the page before. Not in a filter within a body.
+    pub(crate) after: Option<String>,
+}
+
+/// Words with commas between them, or a list of words.
+pub(crate) fn words<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {
+    struct Words;
+    impl<'de> Visitor<'de> for Words {
+        type Value = Vec<String>;
+
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("words with commas between them, or a list of words")
+        }
+
+        fn visit_str<E>(self, text: &str) -> Result<Self::Value, E> {
+            let words = text.split(',').map(str::trim).filter(|word| !word.is_empty());
+            Ok(words.map(ToOwned::to_owned).collect())
+        }
+
+        fn visit_unit<E>(self) -> Result<Self::Value, E> {
+            Ok(Vec::new())
+        }
+
+        fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Self::Value, A::Error> {
+            let mut words = Vec::new();
+            while let Some(word) = items.next_element()? {
+                words.push(word);
+            }
+            Ok(words)
+        }
+    }
+    deserializer.deserialize_any(Words)
+}
+
+/// Which messages, checked.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Wanted {
+    /// What a storage answers by itself.
+    pub(crate) filter: MessageFilter,
+    phases: Vec<Phase>,
+    error: Option<String>,
+    attempt_min: u32,
+    since: Option<Timestamp>,
+    until: Option<Timestamp>,
+    search: Option<String>,
+}
+
+impl MessageQuery {
+    /// Checks what was asked for.
+    pub(crate) fn wanted(&self) -> Answer<Wanted> {
+        let states = named("state", &self.state, &State::ALL, |state| state.as_str())?;
+        let known = Phase::ALL.map(|(phase, _)| phase);
+        let phases = named("phase", &self.phase, &known, |phase| phase.as_str())?;
+        let queue = self.queue.clone().map(Queue::from);
+        let filter = MessageFilter {
+            states,
+            queue,
+            topic: checked("topic", self.topic.as_ref(), |text| Topic::new(text))?,
+            key: self.key.as_deref().map(Key::written),
+            job: checked("job", self.job.as_ref(), |text| JobName::new(text))?,
+            batch: checked("batch", self.batch.as_ref(), |text| BatchId::from_str(text))?,
+        };
+        Ok(Wanted {
+            filter,
+            phases,
+            error: self.error.as_ref().map(|text| text.to_lowercase()),
+            attempt_min: self.attempt_min.unwrap_or(0),
+            since: instant("since", self.since.as_ref())?,
+            until: instant("until", self.until.as_ref())?,
+            search: self.search.as_ref().map(|text| text.to_lowercase()),
+        })
+    }
+
+    /// The same for a filter within a body, where the limit stands beside it.
+    pub(crate) fn wanted_in_body(&self) -> Answer<Wanted> {
+        if self.limit.is_some() || self.after.is_some() {
+            return Err(Problem::refused(
+                "a filter has no `limit` and no `after`; give the limit beside it",
+            )
+            .field("filter", "holds limit or after"));
+        }
+        self.wanted()
+    }
+}
+
+/// Words that must be among those that are known.
+fn named<T: Copy>(
+    field: &str,
+    words: &[String],
+    known: &[T],
+    name: impl Fn(&T) -> &'static str,
+) -> Answer<Vec<T>> {
+    let find = |word: &String| {
+        known.iter().find(|one| name(one) == word).copied().ok_or_else(|| {
+            let names: Vec<&str> = known.iter().map(&name).collect();
+            let problem = format!("{word:?} is not one of {}", names.join(", "));
+            Problem::refused(format!("the {field} {problem}")).field(field, problem)
+        })
+    };
+    words.iter().map(find).collect()
+}
+
+/// A value that its own type checks.
+pub(crate) fn checked<T>(
+    field: &str,
+    text: Option<&String>,
+    check: impl Fn(&str) -> punctual::Result<T>,
+) -> Answer<Option<T>> {
+    let read = |text: &String| {
+        check(text)
+            .map_err(|error| Problem::refused(error.to_string()).field(field, error.to_string()))
+    };
+    text.map(read).transpose()
+}
+
+/// An instant such as `2026-03-01T12:00:00Z`.
+pub(crate) fn instant(field: &str, text: Option<&String>) -> Answer<Option<Timestamp>> {
+    let read = |text: &String| {
+        text.parse().map_err(|_| {
+            let problem =
+                format!("{text:?} is not an instant; write one such as 2026-03-01T12:00:00Z");
+            Problem::refused(format!("`{field}`: {problem}")).field(field, problem)
+        })
+    };
+    text.map(read).transpose()
+}
+
+impl From<MessageFilter> for Wanted {
+    fn from(filter: MessageFilter) -> Self {
+        Self { filter, ..Self::default() }
+    }
+}
+
+impl Wanted {
+    /// Only of these states.
+    pub(crate) fn of_states(states: &[State]) -> Self {
+        MessageFilter { states: states.to_vec(), ..MessageFilter::default() }.into()
+    }
+
+    /// Whether a storage answers all of it.
+    pub(crate) fn is_plain(&self) -> bool {
+        self.phases.is_empty()
+            && self.error.is_none()
+            && self.attempt_min == 0
+            && self.since.is_none()
+            && self.until.is_none()
+            && self.search.is_none()
+    }
+
+    /// Whether a row is meant that the storage found.
+    pub(crate) fn takes(&self, record: &MessageRecord, now: Timestamp) -> bool {
+        let created = record.message.created_at;
+        let holds = |text: Option<&str>, part: &str| {
+            text.is_some_and(|text| text.to_lowercase().contains(part))
+        };
+        (self.phases.is_empty() || self.phases.contains(&record.phase(now)))
+            && record.attempt >= self.attempt_min
+            && self.since.is_none_or(|since| created >= since)
+            && self.until.is_none_or(|until| created < until)
+            && self.error.as_ref().is_none_or(|part| holds(record.error.as_deref(), part))
+            && self.search.as_ref().is_none_or(|part| found(record, part))
+    }
+}
+
+/// Whether one of the texts of a message holds a part. Never its body or headers, where it would tell what
+/// is hidden.
+fn found(record: &MessageRecord, part: &str) -> bool {
+    let message = &record.message;
+    let job = message.occurrence.as_ref().map(|occurrence| occurrence.job.to_string());
+    let texts = [
+        Some(message.id.to_string()),
+        Some(message.topic.to_string()),
+        Some(message.queue.to_string()),
+        message.key.as_ref().map(ToString::to_string),
+        message.dedupe.as_ref().map(ToString::to_string),
+        job,
+        message.trail.correlation.as_ref().map(ToString::to_string),
+        record.error.as_ref().map(ToString::to_string),
+    ];
+    texts.into_iter().flatten().any(|text| text.to_lowercase().contains(part))
+}
+
+/// What was found.
+#[derive(Debug, Default)]
+pub(crate) struct Found {
+    /// The rows, newest first.
+    pub(crate) rows: Vec<MessageRecord>,
+    /// The last row that was looked at, when there may be more behind it.
+    pub(crate) next: Option<MessageId>,
+    /// How many rows were looked at.
+    pub(crate) looked_at: usize,
+}
+
+/// Looks for at most so many messages behind a row, over at most [`LOOKED_AT_MAX`] rows; `takes` is asked
+/// besides what is wanted.
+pub(crate) async fn look(
+    app: &App,
+    wanted: &Wanted,
+    after: Option<MessageId>,
+    limit: usize,
+    takes: impl Fn(&MessageRecord) -> bool,
+) -> punctual::Result<Found> {
+    let now = app.clock.now();
+    let mut found = Found { next: after, ..Found::default() };
+    // Whoever takes every row has enough with the first page; whoever looks for few goes on in large ones.
+    let mut size = limit.clamp(1, PAGE_LIMIT_MAX);
+    while found.looked_at < LOOKED_AT_MAX {
+        let page = Page { after: found.next, limit: size.min(LOOKED_AT_MAX - found.looked_at) };
+        let paged = app.punctual.admin().messages(wanted.filter.clone(), page).await?;
+        for record in paged.rows {
+            if found.rows.len() == limit {
+                return Ok(found);
+            }
+            found.looked_at += 1;
+            found.next = Some(record.message.id);
+            if wanted.takes(&record, now) && takes(&record) {
+                found.rows.push(record);
+            }
+        }
+        match paged.next {
+            None => return Ok(Found { next: None, ..found }),
+            Some(_) if found.rows.len() == limit => return Ok(found),
+            Some(next) => found.next = Some(next),
+        }
+        size = PAGE_LIMIT_MAX;
+    }
+    Ok(found)
+}

@@ -1,0 +1,152 @@
+//! Looking at messages: lists, counts, and one with everything known of it.
+
+use std::collections::BTreeMap;
+
+use axum::Json;
+use axum::extract::State;
+use punctual::inspect::{ExecutionFilter, Page};
+use punctual::model::{Execution, Terms};
+use serde::Serialize;
+use serde_json::Value;
+use utoipa::ToSchema;
+
+use super::acting::{message_id, unknown};
+use super::body::BodyView;
+use super::filter::{LOOKED_AT_MAX, MessageQuery, look};
+use super::related::{RelatedView, related};
+use super::view::MessageView;
+use crate::api::executions::ExecutionView;
+use crate::app::App;
+use crate::caller::{Caller, Role};
+use crate::extract::{Path, Query};
+use crate::page::PageQuery;
+use crate::problem::{Answer, Problem};
+use crate::surroundings;
+use crate::why::Why;
+
+/// The most attempts that are shown with a message.
+const EXECUTIONS_MAX: usize = 100;
+
+/// Messages, and where the next page begins.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub(crate) struct MessageList {
+    /// The messages, newest first.
+    pub(crate) items: Vec<MessageView>,
+    /// Give this as `after` for the next page; null when this was the last.
+    pub(crate) next: Option<String>,
+    /// Whether looking stopped before the page was full; `next` goes on from there.
+    pub(crate) more: bool,
+}
+
+/// How many messages match.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub(crate) struct CountView {
+    /// How many; with `more` at least that many.
+    count: u64,
+    /// Whether counting stopped before the end.
+    more: bool,
+}
+
+/// A message with everything known of it.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub(crate) struct MessageDetails {
+    /// The message.
+    #[serde(flatten)]
+    message: MessageView,
+    /// Small facts that travel along.
+    headers: BTreeMap<String, String>,
+    /// The content.
+    body: BodyView,
+    /// Where its handler wants to go on.
+    checkpoint: Option<BodyView>,
+    /// The terms it carries; null when its handler's apply.
+    #[schema(value_type = Option<Object>)]
+    terms: Option<Value>,
+    /// Its attempts, newest first, at most 100.
+    executions: Vec<ExecutionView>,
+    /// Why it is where it is.
+    why: Why,
+    /// What it belongs to.
+    related: RelatedView,
+}
+
+/// Messages that match, newest first. What a storage cannot answer by itself is looked for among at most
+/// 10000 messages at once.
+#[utoipa::path(get, path = "/messages", tag = "messages", params(MessageQuery),
+    responses((status = 200, body = MessageList), (status = 422, body = Problem)))]
+pub(crate) async fn list(
+    State(app): State<App>,
+    caller: Caller,
+    Query(query): Query<MessageQuery>,
+) -> Answer<Json<MessageList>> {
+    caller.must_be(Role::Viewer)?;
+    listed(&app, query, |_| true).await.map(Json)
+}
+
+/// A page of what is asked for, of those that are taken.
+pub(crate) async fn listed(
+    app: &App,
+    query: MessageQuery,
+    takes: impl Fn(&punctual::model::MessageRecord) -> bool,
+) -> Answer<MessageList> {
+    let page = PageQuery { limit: query.limit, after: query.after.clone() };
+    let page = page.page()?;
+    let found = look(app, &query.wanted()?, page.after, page.limit, takes).await?;
+    let now = app.clock.now();
+    Ok(MessageList {
+        more: found.next.is_some() && found.rows.len() < page.limit,
+        next: found.next.map(|id| id.to_string()),
+        items: found.rows.iter().map(|record| MessageView::new(record, now)).collect(),
+    })
+}
+
+/// How many messages match.
+#[utoipa::path(get, path = "/messages/count", tag = "messages", params(MessageQuery),
+    responses((status = 200, body = CountView), (status = 422, body = Problem)))]
+pub(crate) async fn count(
+    State(app): State<App>,
+    caller: Caller,
+    Query(query): Query<MessageQuery>,
+) -> Answer<Json<CountView>> {
+    caller.must_be(Role::Viewer)?;
+    let wanted = query.wanted()?;
+    if wanted.is_plain() {
+        let counted = app.punctual.admin().count(&wanted.filter).await?;
+        return Ok(Json(CountView { count: counted.count, more: counted.more }));
+    }
+    let found = look(&app, &wanted, None, LOOKED_AT_MAX, |_| true).await?;
+    Ok(Json(CountView { count: found.rows.len() as u64, more: found.next.is_some() }))
+}
+
+/// One message: content, attempts, why it is where it is, and what it belongs to.
+#[utoipa::path(get, path = "/messages/{id}", tag = "messages", params(("id" = String, Path)),
+    responses((status = 200, body = MessageDetails), (status = 404, body = Problem)))]
+pub(crate) async fn one(
+    State(app): State<App>,
+    caller: Caller,
+    Path(id): Path<String>,
+) -> Answer<Json<MessageDetails>> {
+    caller.must_be(Role::Viewer)?;
+    let id = message_id(&id)?;
+    let record = app.punctual.admin().message(id).await?.ok_or_else(|| unknown(id))?;
+    let filter = ExecutionFilter { message: Some(id), ..ExecutionFilter::default() };
+    let attempts = app.inspect.executions(filter, Page::first(EXECUTIONS_MAX)).await?.rows;
+    let why = surroundings::why(&app, &record, attempts.first()).await?;
+    let message = &record.message;
+    let redaction = app.redaction();
+    Ok(Json(MessageDetails {
+        headers: redaction.headers(&message.headers).0,
+        body: BodyView::new(&message.body, redaction),
+        checkpoint: record.checkpoint.as_ref().map(|body| BodyView::new(body, redaction)),
+        terms: message.terms.as_deref().map(terms),
+        related: related(&app, &record, &attempts).await?,
+        executions: attempts.iter().map(|one: &Execution| ExecutionView::new(one)).collect(),
+        message: MessageView::new(&record, app.clock.now()),
+        why,
+    }))
+}
+
+/// Terms as they are stored, which people can read.
+fn terms(terms: &Terms) -> Value {
+    serde_json::to_value(terms).unwrap_or(Value::Null)
+}

@@ -1,0 +1,63 @@
+//! What a message belongs to: what it grew out of, what grew out of it, and its batch.
+
+use std::collections::BTreeSet;
+
+use punctual::Result;
+use punctual::inspect::{ExecutionFilter, MessageFilter, PAGE_LIMIT_MAX, Page};
+use punctual::model::{Execution, ExecutionId, MessageRecord};
+use punctual::uuid::Uuid;
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use crate::app::App;
+
+/// The most children that are shown.
+const CHILDREN_MAX: usize = 100;
+
+/// What a message belongs to.
+#[derive(Clone, Debug, Default, Serialize, ToSchema)]
+pub(crate) struct RelatedView {
+    /// The message it follows, or whose attempt published it.
+    parent: Option<String>,
+    /// Messages that follow it, or that its attempts published: among the newest 1000 of all, at most 100.
+    children: Vec<String>,
+    /// Its batch.
+    batch: Option<String>,
+}
+
+/// Looks for what a message belongs to.
+pub(super) async fn related(
+    app: &App,
+    record: &MessageRecord,
+    attempts: &[Execution],
+) -> Result<RelatedView> {
+    let message = &record.message;
+    let followed = message.ties.as_ref().and_then(|ties| ties.parent.as_ref());
+    let parent = match (followed, message.trail.causation) {
+        (Some(parent), _) => Some(parent.message),
+        (None, Some(execution)) => execution_of(app, execution).await?.and_then(|one| one.message),
+        (None, None) => None,
+    };
+    let ours: BTreeSet<ExecutionId> = attempts.iter().map(|attempt| attempt.id).collect();
+    let page = Page::first(PAGE_LIMIT_MAX);
+    let newest = app.inspect.messages(MessageFilter::default(), page).await?.rows;
+    let children = newest.iter().filter(|other| {
+        let other = &other.message;
+        let follows = other.ties.as_ref().and_then(|ties| ties.parent.as_ref());
+        follows.is_some_and(|parent| parent.message == message.id)
+            || other.trail.causation.is_some_and(|cause| ours.contains(&cause))
+    });
+    Ok(RelatedView {
+        parent: parent.map(|id| id.to_string()),
+        children: children.map(|one| one.message.id.to_string()).take(CHILDREN_MAX).collect(),
+        batch: message.batch().map(|id| id.to_string()),
+    })
+}
+
+/// One execution. Pages go down from an id, so the page behind the next greater one begins with it.
+pub(crate) async fn execution_of(app: &App, id: ExecutionId) -> Result<Option<Execution>> {
+    let above = id.as_uuid().as_u128().checked_add(1).map(Uuid::from_u128);
+    let page = Page { after: above.map(ExecutionId::from_uuid), limit: 1 };
+    let rows = app.inspect.executions(ExecutionFilter::default(), page).await?.rows;
+    Ok(rows.into_iter().find(|execution| execution.id == id))
+}

@@ -1,0 +1,172 @@
+//! Sending: one message, many, or one that was sent before.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::StatusCode;
+use punctual::client::{Publish, Published};
+use punctual::model::{Body as Content, MessageRecord};
+use punctual::schedule::parse_duration;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use utoipa::ToSchema;
+
+use super::acting::{message_id, unknown};
+use super::draft::PublishRequest;
+use crate::app::App;
+use crate::audit::Change;
+use crate::caller::{Caller, Role};
+use crate::extract::{Body, Path};
+use crate::problem::{Answer, Problem};
+
+/// The most messages of one request.
+const ITEMS_MAX: usize = 1_000;
+
+/// Messages that are sent together.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct PublishManyRequest {
+    /// The messages, at most 1000.
+    items: Vec<PublishRequest>,
+}
+
+/// What became of a message.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub(crate) struct PublishedView {
+    /// Its id.
+    id: String,
+    /// The message that is alive under the same `dedupe`, when this one was not stored.
+    duplicate_of: Option<String>,
+}
+
+/// What became of messages that were sent together.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub(crate) struct PublishedManyView {
+    /// In the order they were given.
+    items: Vec<PublishedView>,
+}
+
+impl From<Published> for PublishedView {
+    fn from(published: Published) -> Self {
+        let duplicate_of = published.duplicate_of.map(|id| id.to_string());
+        Self { id: published.id.to_string(), duplicate_of }
+    }
+}
+
+/// Reads a length such as `5m`.
+pub(super) fn length(field: &str, text: &str) -> Answer<Duration> {
+    parse_duration(text).map_err(|error| {
+        Problem::refused(format!("`{field}`: {error}")).field(field, error.to_string())
+    })
+}
+
+/// Sends a message.
+#[utoipa::path(post, path = "/messages", tag = "messages", request_body = PublishRequest,
+    responses((status = 201, body = PublishedView), (status = 422, body = Problem)))]
+pub(crate) async fn publish(
+    State(app): State<App>,
+    caller: Caller,
+    Body(request): Body<PublishRequest>,
+) -> Answer<(StatusCode, Json<PublishedView>)> {
+    caller.must_be(Role::Operator)?;
+    let topic = request.topic()?.to_owned();
+    let published = request.publish(&app)?.await?;
+    let change = Change::new("message.publish", published.id).to(&topic);
+    app.audit().note(&caller, change).await?;
+    Ok((StatusCode::CREATED, Json(published.into())))
+}
+
+/// Sends many messages; those the storage carries in one step, all or nothing.
+#[utoipa::path(post, path = "/messages/batch", tag = "messages", request_body = PublishManyRequest,
+    responses((status = 201, body = PublishedManyView), (status = 422, body = Problem)))]
+pub(crate) async fn publish_many(
+    State(app): State<App>,
+    caller: Caller,
+    Body(request): Body<PublishManyRequest>,
+) -> Answer<(StatusCode, Json<PublishedManyView>)> {
+    caller.must_be(Role::Operator)?;
+    let count = request.items.len();
+    if count == 0 || count > ITEMS_MAX {
+        return Err(Problem::refused(format!("{count} messages; send 1 to {ITEMS_MAX} at once"))
+            .field("items", format!("must have 1 to {ITEMS_MAX}")));
+    }
+    let drafts = request.items.iter().enumerate().map(|(index, item)| {
+        item.publish(&app).map_err(|problem| problem.within(&format!("items[{index}]")))
+    });
+    let drafts: Vec<Publish> = drafts.collect::<Answer<_>>()?;
+    let published = app.punctual.publisher().publish_all(drafts).await?;
+    let change = Change::new("messages.publish", format!("{count} messages"));
+    app.audit().note(&caller, change).await?;
+    let items = published.into_iter().map(PublishedView::from).collect();
+    Ok((StatusCode::CREATED, Json(PublishedManyView { items })))
+}
+
+/// Sends a message like another one, with what is given here instead of what that one had. Its `dedupe` is
+/// not taken over, nor what tied it to others.
+#[utoipa::path(post, path = "/messages/{id}/clone", tag = "messages", params(("id" = String, Path)),
+    request_body = PublishRequest,
+    responses((status = 201, body = PublishedView), (status = 404, body = Problem), (status = 422, body = Problem)))]
+pub(crate) async fn clone(
+    State(app): State<App>,
+    caller: Caller,
+    Path(id): Path<String>,
+    Body(edits): Body<PublishRequest>,
+) -> Answer<(StatusCode, Json<PublishedView>)> {
+    caller.must_be(Role::Operator)?;
+    let id = message_id(&id)?;
+    let record = app.punctual.admin().message(id).await?.ok_or_else(|| unknown(id))?;
+    let (request, content) = like(&record, edits)?;
+    let message = &record.message;
+    let story =
+        message.trail.correlation.as_ref().map_or_else(|| id.to_string(), ToString::to_string);
+    let mut publish = request.publish_with(&app, content)?.correlation(story);
+    if let (None, None, Some(terms)) = (&request.retry, &request.timeout, &message.terms) {
+        publish = publish.terms((**terms).clone());
+    }
+    let published = publish.await?;
+    let change = Change::new("message.clone", published.id).from(&id.to_string());
+    app.audit().note(&caller, change).await?;
+    Ok((StatusCode::CREATED, Json(published.into())))
+}
+
+/// A request for what a message was, changed by what is given, and its content.
+fn like(record: &MessageRecord, edits: PublishRequest) -> Answer<(PublishRequest, Content)> {
+    let message = &record.message;
+    let content = edits.content()?.unwrap_or_else(|| message.body.clone());
+    let mut content_type = edits.content_type.clone();
+    if edits.has_content() {
+        content_type = None;
+    } else if let Some(other) = content_type.take() {
+        return Err(Problem::refused(format!("the type {other:?} needs a content of its own"))
+            .field("content_type", "give json, text or base64 with it"));
+    }
+    let line = message.queue.as_str();
+    let group = line.strip_prefix("~group/").and_then(|line| line.rsplit_once('/'));
+    let headers = message.headers.iter().map(|(name, value)| (name.to_owned(), value.to_owned()));
+    let headers: BTreeMap<String, String> = headers.collect();
+    let request = PublishRequest {
+        topic: edits.topic.or_else(|| Some(message.topic.to_string())),
+        body: None,
+        json: None,
+        text: None,
+        base64: None,
+        content_type,
+        headers: edits.headers.or(Some(headers)),
+        key: edits.key.or_else(|| message.key.as_ref().map(ToString::to_string)),
+        queue: edits.queue.or_else(|| (!line.starts_with('~')).then(|| line.to_owned())),
+        priority: edits.priority.or_else(|| Some(message.priority.level())),
+        transport: edits.transport.or_else(|| line.strip_prefix("~relay/").map(ToOwned::to_owned)),
+        group: edits.group.or_else(|| group.map(|(_, group)| group.to_owned())),
+        ..edits
+    };
+    Ok((request, content))
+}
+
+/// A field that was given, also as null.
+pub(super) fn given<'de, D: serde::Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<Value>, D::Error> {
+    Value::deserialize(deserializer).map(Some)
+}

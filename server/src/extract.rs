@@ -1,0 +1,247 @@
+//! What is read from a request. The same as the framework's own extractors, except that a refusal is a
+//! [`Problem`] which names the field.
+
+use std::error::Error as _;
+
+use axum::extract::rejection::{BytesRejection, PathRejection, QueryRejection};
+use axum::extract::{FromRequest, FromRequestParts, Request};
+use axum::http::header::CONTENT_TYPE;
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, StatusCode};
+use bytes::Bytes;
+use serde::de::DeserializeOwned;
+use serde_json::error::Category;
+
+use crate::problem::{Answer, Problem};
+
+/// The JSON body of a request. No body at all counts as an empty object, so that an action without
+/// required fields needs none.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Body<T>(pub(crate) T);
+
+/// The query of a request.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Query<T>(pub(crate) T);
+
+/// The variable parts of the path.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Path<T>(pub(crate) T);
+
+impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for Body<T> {
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, state: &S) -> Answer<Self> {
+        let typed = content_type(request.headers())?;
+        let bytes = Bytes::from_request(request, state).await.map_err(unread)?;
+        if bytes.is_empty() {
+            return read(b"{}").map(Self);
+        }
+        if !typed {
+            return Err(Problem::new(
+                StatusCode::UNSUPPORTED_MEDIA_TYPE,
+                "the body has no type; send JSON with `Content-Type: application/json`",
+            ));
+        }
+        read(&bytes).map(Self)
+    }
+}
+
+impl<T: DeserializeOwned, S: Send + Sync> FromRequestParts<S> for Query<T> {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Answer<Self> {
+        axum::extract::Query::from_request_parts(parts, state)
+            .await
+            .map(|axum::extract::Query(value)| Self(value))
+            .map_err(|rejection| query_problem(&rejection))
+    }
+}
+
+impl<T: DeserializeOwned + Send, S: Send + Sync> FromRequestParts<S> for Path<T> {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Answer<Self> {
+        axum::extract::Path::from_request_parts(parts, state)
+            .await
+            .map(|axum::extract::Path(value)| Self(value))
+            .map_err(|rejection| path_problem(&rejection))
+    }
+}
+
+/// Whether the body says that it is JSON; another type is refused.
+fn content_type(headers: &HeaderMap) -> Answer<bool> {
+    let Some(value) = headers.get(CONTENT_TYPE) else { return Ok(false) };
+    let said = String::from_utf8_lossy(value.as_bytes()).to_ascii_lowercase();
+    let essence = said.split(';').next().unwrap_or_default().trim();
+    let json = essence == "application/json"
+        || (essence.starts_with("application/") && essence.ends_with("+json"));
+    if json {
+        return Ok(true);
+    }
+    Err(Problem::new(
+        StatusCode::UNSUPPORTED_MEDIA_TYPE,
+        format!(
+            "the body is of the type {essence:?}; send JSON with `Content-Type: application/json`"
+        ),
+    ))
+}
+
+/// The body did not arrive as a whole.
+fn unread(rejection: BytesRejection) -> Problem {
+    match rejection.status() {
+        StatusCode::PAYLOAD_TOO_LARGE => Problem::new(
+            StatusCode::PAYLOAD_TOO_LARGE,
+            "the body is larger than this server takes; send less at once",
+        ),
+        _ => Problem::malformed("the body broke off before its end; send it again"),
+    }
+}
+
+/// Reads JSON: 400 when it is none, 422 when a value is wrong.
+pub(crate) fn read<T: DeserializeOwned>(bytes: &[u8]) -> Answer<T> {
+    let mut json = serde_json::Deserializer::from_slice(bytes);
+    let value = serde_path_to_error::deserialize(&mut json).map_err(|error| {
+        let path = error.path().to_string();
+        body_problem(&path, error.inner())
+    })?;
+    json.end().map_err(|error| body_problem(".", &error))?;
+    Ok(value)
+}
+
+fn body_problem(path: &str, error: &serde_json::Error) -> Problem {
+    let said = error.to_string();
+    let place = format!(" at line {} column {}", error.line(), error.column());
+    let said = said.strip_suffix(&place).unwrap_or(&said);
+    match error.classify() {
+        Category::Data => wrong("the body", path, said),
+        _ => {
+            let detail = format!("the body is not JSON{place}: {said}");
+            let problem = Problem::malformed(detail);
+            if path == "." { problem } else { problem.field(path, said) }
+        }
+    }
+}
+
+/// A value that was read and cannot be taken.
+fn wrong(place: &str, path: &str, said: &str) -> Problem {
+    if path == "." {
+        return Problem::refused(format!("{place} is not what is expected here: {said}"));
+    }
+    Problem::refused(format!("`{path}` in {place} cannot be taken: {said}")).field(path, said)
+}
+
+fn query_problem(rejection: &QueryRejection) -> Problem {
+    // The innermost text is `field: what is wrong`, or only the latter.
+    let said = rejection.source().map_or_else(|| rejection.body_text(), ToString::to_string);
+    match said.split_once(": ") {
+        Some((field, problem)) if !field.contains(' ') => wrong("the query", field, problem),
+        _ => wrong("the query", ".", &said),
+    }
+}
+
+fn path_problem(rejection: &PathRejection) -> Problem {
+    match rejection {
+        PathRejection::FailedToDeserializePathParams(error) => {
+            Problem::malformed(format!("the path cannot be read: {}", error.kind()))
+        }
+        other => Problem::malformed(format!("the path cannot be read: {other}")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::body::Body as Sent;
+    use axum::extract::DefaultBodyLimit;
+    use axum::http::Method;
+    use axum::routing::{get, post};
+    use axum::{Router, body::to_bytes};
+    use serde::Deserialize;
+    use serde_json::Value;
+    use tower::ServiceExt;
+
+    use super::*;
+
+    #[derive(Deserialize)]
+    #[serde(deny_unknown_fields)]
+    struct Asked {
+        #[serde(default)]
+        items: Vec<Item>,
+    }
+
+    #[derive(Deserialize)]
+    struct Item {
+        count: u8,
+    }
+
+    #[derive(Deserialize)]
+    struct Listed {
+        limit: Option<u8>,
+    }
+
+    fn router() -> Router {
+        let body = |Body(asked): Body<Asked>| async move {
+            asked.items.iter().map(|item| u32::from(item.count)).sum::<u32>().to_string()
+        };
+        let list = |Query(asked): Query<Listed>| async move { format!("{:?}", asked.limit) };
+        let one = |Path(number): Path<u8>| async move { number.to_string() };
+        Router::new()
+            .route("/body", post(body))
+            .route("/list", get(list))
+            .route("/one/{number}", get(one))
+            .layer(DefaultBodyLimit::max(100))
+    }
+
+    async fn ask(
+        method: Method,
+        path: &str,
+        kind: Option<&str>,
+        body: &[u8],
+    ) -> (u16, String, Value) {
+        let mut request = Request::builder().method(method).uri(path);
+        if let Some(kind) = kind {
+            request = request.header(CONTENT_TYPE, kind);
+        }
+        let request = request.body(Sent::from(body.to_vec())).unwrap();
+        let response = router().oneshot(request).await.unwrap();
+        let status = response.status().as_u16();
+        let bytes = to_bytes(response.into_body(), 10_000).await.unwrap();
+        let json = serde_json::from_slice(&bytes).unwrap_or(Value::Null);
+        (status, String::from_utf8_lossy(&bytes).into_owned(), json)
+    }
+
+    #[tokio::test]
+    async fn a_body_is_read_or_refused_by_name() {
+        let json = Some("application/json; charset=utf-8");
+        let long = format!("{{\"items\":[],\"x\":\"{}\"}}", "x".repeat(200));
+        let table: [(Option<&str>, &[u8], u16, &str); 10] = [
+            (json, br#"{"items":[{"count":2},{"count":3}]}"#, 200, "5"),
+            (None, b"", 200, "0"),
+            (Some("application/merge-patch+json"), b"{}", 200, "0"),
+            (None, b"{}", 415, "has no type"),
+            (Some("text/plain"), b"{}", 415, "text/plain"),
+            (json, b"{\"items\":", 400, "not JSON"),
+            (json, b"{\"items\":[{\"count\":\"\xff\"}]}", 400, "not JSON"),
+            (json, b"{} {}", 400, "not JSON"),
+            (json, br#"{"items":[{"count":2},{"count":900}]}"#, 422, "items[1].count"),
+            (json, long.as_bytes(), 413, "larger"),
+        ];
+        for (kind, body, status, said) in table {
+            let (got, text, _) = ask(Method::POST, "/body", kind, body).await;
+            assert_eq!(got, status, "{kind:?} {text}");
+            assert!(text.contains(said), "{text} has no {said:?}");
+        }
+        let (_, _, problem) = ask(Method::POST, "/body", json, br#"{"item":[]}"#).await;
+        assert_eq!(problem["errors"][0]["field"], "item");
+    }
+
+    #[tokio::test]
+    async fn a_query_and_a_path_are_refused_by_name() {
+        let (status, text, _) = ask(Method::GET, "/list?limit=7", None, b"").await;
+        assert_eq!((status, text.as_str()), (200, "Some(7)"));
+        let (status, _, problem) = ask(Method::GET, "/list?limit=many", None, b"").await;
+        assert_eq!((status, &problem["errors"][0]["field"]), (422, &"limit".into()), "{problem}");
+        let (status, _, problem) = ask(Method::GET, "/one/x", None, b"").await;
+        assert_eq!(status, 400);
+        assert!(problem["detail"].as_str().unwrap().contains("`x`"), "{problem}");
+    }
+}

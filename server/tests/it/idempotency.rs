@@ -1,0 +1,125 @@
+//! Idempotency keys.
+
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::http::header::CONTENT_TYPE;
+use axum::http::{Request, StatusCode};
+use serde_json::{Value, json};
+
+use crate::site::{Answered, Site};
+use crate::work::idle;
+
+async fn post(site: &Site, path: &str, key: &str, body: &Value) -> Answered {
+    let request = Request::post(path).header(CONTENT_TYPE, "application/json");
+    let request = request.header("Idempotency-Key", key);
+    site.send(request.body(Body::from(body.to_string())).unwrap()).await
+}
+
+async fn count(site: &Site) -> Value {
+    site.get("/api/v1/messages/count").await.json["count"].clone()
+}
+
+#[tokio::test]
+async fn the_same_request_with_the_same_key_is_done_once() {
+    let site = idle();
+    let request = json!({"topic": "mail"});
+    let first = post(&site, "/api/v1/messages", "k1", &request).await;
+    assert_eq!(first.status, StatusCode::CREATED, "{}", first.text);
+    assert!(!first.headers.contains_key("idempotent-replay"));
+    site.clock.advance(Duration::from_secs(24 * 3_600 - 1));
+    let again = post(&site, "/api/v1/messages", "k1", &request).await;
+    assert_eq!((again.status, &again.text), (StatusCode::CREATED, &first.text));
+    assert_eq!(again.headers["idempotent-replay"], "true");
+    assert_eq!(again.headers["content-type"], "application/json");
+    assert_eq!(count(&site).await, 1);
+    site.clock.advance(Duration::from_secs(1));
+    let later = post(&site, "/api/v1/messages", "k1", &request).await;
+    assert_eq!(later.status, StatusCode::CREATED);
+    assert_eq!(count(&site).await, 2, "a day later it is a new request");
+}
+
+#[tokio::test]
+async fn a_key_belongs_to_one_request() {
+    let site = idle();
+    post(&site, "/api/v1/messages", "k1", &json!({"topic": "mail"})).await;
+    let (batch, items) = ("/api/v1/messages/batch", json!({"items": [{"topic": "mail"}]}));
+    for (path, body) in [("/api/v1/messages", json!({"topic": "post"})), (batch, items)] {
+        let other = post(&site, path, "k1", &body).await;
+        assert_eq!(other.status, StatusCode::UNPROCESSABLE_ENTITY, "{}", other.text);
+        assert_eq!(other.json["errors"][0]["field"], "Idempotency-Key");
+    }
+    assert_eq!(count(&site).await, 1);
+    let other = post(&site, "/api/v1/messages", "k2", &json!({"topic": "mail"})).await;
+    assert_eq!(other.status, StatusCode::CREATED);
+    assert_eq!(count(&site).await, 2);
+}
+
+#[tokio::test]
+async fn a_request_that_was_refused_leaves_its_key_free() {
+    let site = idle();
+    let refused = post(&site, "/api/v1/messages", "k1", &json!({"topic": " "})).await;
+    assert_eq!(refused.status, StatusCode::UNPROCESSABLE_ENTITY);
+    let right = post(&site, "/api/v1/messages", "k1", &json!({"topic": "mail"})).await;
+    assert_eq!(right.status, StatusCode::CREATED, "{}", right.text);
+}
+
+#[tokio::test]
+async fn of_many_at_once_one_is_done() {
+    let site = idle();
+    let request = json!({"topic": "mail"});
+    let all = (0..20).map(|_| post(&site, "/api/v1/messages", "k1", &request));
+    let answers = futures_util::future::join_all(all).await;
+    let done: Vec<&Answered> =
+        answers.iter().filter(|answered| answered.status == StatusCode::CREATED).collect();
+    assert!(!done.is_empty());
+    assert!(done.iter().all(|answered| answered.json["id"] == done[0].json["id"]));
+    let rest = answers.iter().filter(|answered| answered.status != StatusCode::CREATED);
+    for answered in rest {
+        assert_eq!(answered.status, StatusCode::CONFLICT, "{}", answered.text);
+        assert!(answered.text.contains("under way"));
+    }
+    assert_eq!(count(&site).await, 1);
+}
+
+#[tokio::test]
+async fn a_request_under_way_is_not_begun_again_until_it_is_given_up() {
+    let site = idle();
+    let request = json!({"topic": "mail"});
+    post(&site, "/api/v1/messages", "k1", &request).await;
+    // What a process leaves behind that ended in between.
+    let now = site.clock.now();
+    let range = punctual::documents::KeyRange::default();
+    let kept = site.app.documents.list("idempotency", range, now).await.unwrap().remove(0);
+    let mut body = kept.body;
+    body["answer"] = Value::Null;
+    let draft = punctual::documents::Draft::new("idempotency", kept.key, body);
+    let draft = draft.expires_at(now + Duration::from_secs(300));
+    site.app.documents.put_all(vec![draft], now).await.unwrap();
+    let waiting = post(&site, "/api/v1/messages", "k1", &request).await;
+    assert_eq!(waiting.status, StatusCode::CONFLICT, "{}", waiting.text);
+    site.clock.advance(Duration::from_secs(300));
+    let begun = post(&site, "/api/v1/messages", "k1", &request).await;
+    assert_eq!(begun.status, StatusCode::CREATED, "{}", begun.text);
+}
+
+#[tokio::test]
+async fn keys_that_are_none_are_refused_and_reading_needs_none() {
+    let site = idle();
+    for key in ["", " ", &"k".repeat(201)] {
+        let answered = post(&site, "/api/v1/messages", key, &json!({"topic": "mail"})).await;
+        assert_eq!(answered.status, StatusCode::UNPROCESSABLE_ENTITY, "{key:?}");
+    }
+    assert_eq!(count(&site).await, 0);
+    let read = |key: &'static str| {
+        let request = Request::get("/api/v1/messages/count").header("Idempotency-Key", key);
+        site.send(request.body(Body::empty()).unwrap())
+    };
+    assert_eq!(read("k1").await.status, StatusCode::OK);
+    post(&site, "/api/v1/messages", "k1", &json!({"topic": "mail"})).await;
+    let count = read("k1").await;
+    assert_eq!(
+        (&count.json["count"], count.headers.contains_key("idempotent-replay")),
+        (&json!(1), false)
+    );
+}

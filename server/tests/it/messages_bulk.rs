@@ -1,0 +1,97 @@
+//! Acting on many messages over HTTP, and on batches.
+
+use axum::http::StatusCode;
+use serde_json::json;
+
+use crate::work::{claim, dead, finish, idle, publish, publish_to};
+
+const BULK: &str = "/api/v1/messages/bulk";
+
+#[tokio::test]
+async fn a_dry_run_counts_and_changes_nothing() {
+    let site = idle();
+    for _ in 0..3 {
+        publish_to(&site, "mail").await;
+    }
+    publish_to(&site, "post").await;
+    let mut request = json!({"action": "cancel", "filter": {"topic": "mail"}, "dry_run": true});
+    let dry = site.post(BULK, &request).await.json;
+    assert_eq!(
+        (&dry["count"], &dry["applied"], &dry["more"]),
+        (&json!(3), &json!(0), &json!(false))
+    );
+    assert_eq!(site.get("/api/v1/messages/count?state=pending").await.json["count"], 4);
+    request["dry_run"] = json!(false);
+    request["limit"] = json!(2);
+    let swept = site.post(BULK, &request).await.json;
+    assert_eq!((&swept["applied"], &swept["more"]), (&json!(2), &json!(true)));
+    let swept = site.post(BULK, &request).await.json;
+    assert_eq!((&swept["applied"], &swept["more"]), (&json!(1), &json!(false)));
+    assert_eq!(site.get("/api/v1/messages/count?state=pending").await.json["count"], 1);
+    let trail = site.app.audit().list(None, 10).await.unwrap();
+    assert_eq!(trail.iter().filter(|entry| entry.what == "messages.cancel").count(), 2);
+}
+
+#[tokio::test]
+async fn narrow_filters_hold_for_actions_too() {
+    let site = idle();
+    let first = dead(&site, "mail", "order 1 is unknown").await;
+    let second = dead(&site, "mail", "connection refused").await;
+    let request = json!({"action": "redrive", "filter": {"error": "REFUSED"}});
+    assert_eq!(site.post(BULK, &request).await.json["applied"], 1);
+    let state = async |id| site.get(&format!("/api/v1/messages/{id}")).await.json["state"].clone();
+    assert_eq!((state(first).await, state(second).await), (json!("dead"), json!("pending")));
+    let request = json!({"action": "delete", "filter": {"search": "order"}});
+    assert_eq!(site.post(BULK, &request).await.json["applied"], 1);
+    assert_eq!(site.get(&format!("/api/v1/messages/{first}")).await.status, 404);
+}
+
+#[tokio::test]
+async fn actions_that_make_no_sense_are_refused() {
+    let site = idle();
+    for (request, part) in [
+        (json!({"filter": {}}), "action"),
+        (json!({"action": "explode"}), "explode"),
+        (json!({"action": "redrive", "filter": {"state": "pending"}}), "pending"),
+        (json!({"action": "cancel", "filter": {"state": ["dead"]}}), "dead"),
+        (json!({"action": "delete", "filter": {"state": "running"}}), "running"),
+        (json!({"action": "cancel", "filter": {"limit": 3}}), "beside"),
+        (json!({"action": "cancel", "filter": {"colour": "red"}}), "filter.colour"),
+        (json!({"action": "cancel", "limit": 0}), "between 1 and 10000"),
+        (json!({"action": "cancel", "limit": 10_001}), "between 1 and 10000"),
+    ] {
+        let answered = site.post(BULK, &request).await;
+        assert_eq!(
+            answered.status,
+            StatusCode::UNPROCESSABLE_ENTITY,
+            "{request}: {}",
+            answered.text
+        );
+        assert!(answered.text.contains(part), "{request}: {}", answered.text);
+    }
+}
+
+#[tokio::test]
+async fn a_batch_is_followed_and_stopped() {
+    let site = idle();
+    let publisher = site.app.punctual.publisher();
+    let members = (0..3).map(|page| publisher.publish("render", &page));
+    let batch = publisher.batch(members).then(publisher.publish("bind", &())).await.unwrap();
+    publish(&site, &json!({"topic": "other"})).await;
+    let waiting = batch.then[0].id;
+    let why = site.get(&format!("/api/v1/messages/{waiting}")).await.json["why"].clone();
+    assert_eq!(why["word"], "waits_for_batch", "{why}");
+    let claimed = claim(&site, "default").await;
+    let first = claimed.iter().find(|one| one.message.topic.as_str() == "render").unwrap();
+    finish(&site, first).await;
+    let list = site.get("/api/v1/batches").await.json;
+    assert_eq!(list["items"].as_array().unwrap().len(), 1);
+    let path = format!("/api/v1/batches/{}", batch.id);
+    let one = site.get(&path).await.json;
+    assert_eq!(one, list["items"][0]);
+    assert_eq!((&one["total"], &one["done"], &one["running"]), (&json!(3), &json!(1), &json!(2)));
+    let swept = site.post(&format!("{path}/cancel"), &json!({})).await.json;
+    assert_eq!((&swept["count"], &swept["requested"]), (&json!(2), &json!(2)));
+    let members = site.get(&format!("/api/v1/messages/count?batch={}", batch.id)).await.json;
+    assert_eq!(members["count"], 3);
+}

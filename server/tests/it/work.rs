@@ -1,0 +1,109 @@
+//! Puts messages where a test wants them, the way a worker would: claim, then settle.
+
+use std::sync::Arc;
+
+use punctual::clock::add;
+use punctual::model::{
+    DeadReason, Ending, Execution, ExecutionId, Message, MessageId, ProcessId, Queue,
+};
+use punctual::policy::{Verdict, Why};
+use punctual::storage::{Claim, Claimed, Settlement};
+use punctual::uuid::Uuid;
+use serde_json::{Value, json};
+use std::time::Duration;
+
+use crate::site::Site;
+
+/// A site on which nobody works.
+pub(crate) fn idle() -> Site {
+    Site::with(|builder| builder)
+}
+
+/// Sends a message over HTTP; answers its id.
+pub(crate) async fn publish(site: &Site, request: &Value) -> String {
+    let answered = site.post("/api/v1/messages", request).await;
+    assert_eq!(answered.status, 201, "{}", answered.text);
+    answered.json["id"].as_str().unwrap().to_owned()
+}
+
+/// Sends a message of a topic.
+pub(crate) async fn publish_to(site: &Site, topic: &str) -> String {
+    publish(site, &json!({ "topic": topic })).await
+}
+
+/// Takes whatever is due in a queue.
+pub(crate) async fn claim(site: &Site, queue: &str) -> Vec<Claimed> {
+    let now = site.clock.now();
+    let (owner, until) =
+        (ProcessId::from_uuid(Uuid::from_u128(7)), add(now, Duration::from_secs(60)));
+    let claim = Claim::new(Queue::new(queue).unwrap(), owner, 100, until);
+    site.app.storage.claim(claim, now).await.unwrap()
+}
+
+fn execution(claimed: &Claimed, ending: Ending, note: Option<&str>, site: &Site) -> Arc<Execution> {
+    let now = site.clock.now();
+    let message: &Message = &claimed.message;
+    // Attempts of one message follow each other.
+    let id = message.id.as_uuid().as_u128() + u128::from(claimed.attempt);
+    Arc::new(Execution {
+        id: ExecutionId::from_uuid(Uuid::from_u128(id)),
+        message: Some(message.id),
+        topic: message.topic.clone(),
+        queue: message.queue.clone(),
+        key: message.key.clone(),
+        job: None,
+        nominal: None,
+        source: message.source,
+        attempt: claimed.attempt,
+        attempts_max: Some(3),
+        process: Some(claimed.lease.owner),
+        due_at: claimed.due_at,
+        started_at: now,
+        ended_at: now,
+        ending,
+        note: note.map(Arc::from),
+        log: None,
+    })
+}
+
+async fn settle(site: &Site, claimed: &Claimed, verdict: Verdict, execution: Arc<Execution>) {
+    let settlement = Settlement::new(claimed.lease_ref(), verdict, Some(execution));
+    site.app.storage.settle(vec![settlement], site.clock.now()).await.unwrap();
+}
+
+/// Handles one.
+pub(crate) async fn finish(site: &Site, claimed: &Claimed) {
+    let execution = execution(claimed, Ending::Succeeded, None, site);
+    settle(site, claimed, Verdict::Done, execution).await;
+}
+
+/// Lets one fail, to be tried again later.
+pub(crate) async fn fail(site: &Site, claimed: &Claimed, error: &str, wait: Duration) {
+    let execution = execution(claimed, Ending::Failed, Some(error), site);
+    let verdict = Verdict::Again {
+        due_at: add(site.clock.now(), wait),
+        attempt: claimed.attempt,
+        crashes: 0,
+        snoozes: 0,
+        error: Some(Arc::from(error)),
+        why: Why::Retry,
+    };
+    settle(site, claimed, verdict, execution).await;
+}
+
+/// Gives one up.
+pub(crate) async fn bury(site: &Site, claimed: &Claimed, error: &str) {
+    let execution = execution(claimed, Ending::Failed, Some(error), site);
+    let error = Some(Arc::from(error));
+    settle(site, claimed, Verdict::Dead { reason: DeadReason::AttemptsSpent, error }, execution)
+        .await;
+}
+
+/// Sends a message and gives it up.
+pub(crate) async fn dead(site: &Site, topic: &str, error: &str) -> MessageId {
+    publish_to(site, topic).await;
+    let claimed = claim(site, "default").await;
+    assert_eq!(claimed.len(), 1, "nothing else waits");
+    bury(site, &claimed[0], error).await;
+    claimed[0].message.id
+}
