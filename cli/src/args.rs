@@ -2,11 +2,13 @@
 
 use clap::{Parser, Subcommand};
 
+use crate::commands::config::ConfigCommand;
 use crate::commands::consume::ConsumeArgs;
 use crate::commands::cron::CronCommand;
 use crate::commands::demo::DemoArgs;
 use crate::commands::doctor::DoctorArgs;
 use crate::commands::publish::PublishArgs;
+use crate::commands::serve::ServeArgs;
 use crate::commands::topics::TopicsArgs;
 use crate::commands::transfer::{ExportArgs, ImportArgs, MoveArgs};
 
@@ -21,6 +23,9 @@ pub(crate) struct Args {
 /// The first word after `punctual`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
+    /// Look at a configuration, or get one to start from.
+    #[command(subcommand)]
+    Config(ConfigCommand),
     /// Print messages of a topic as they come.
     Consume(ConsumeArgs),
     /// Try out cron expressions.
@@ -39,6 +44,8 @@ pub(crate) enum Command {
     Move(MoveArgs),
     /// Send one message.
     Publish(PublishArgs),
+    /// Run the server: jobs of the configuration, the HTTP API and the dashboard.
+    Serve(ServeArgs),
     /// List the topics of a transport.
     Topics(TopicsArgs),
 }

@@ -17,6 +17,7 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
     match Args::parse().command {
+        Command::Config(command) => commands::config::run(&command),
         Command::Consume(arguments) => commands::consume::run(&arguments),
         Command::Cron(command) => commands::cron::run(command),
         Command::Demo(arguments) => commands::demo::run(&arguments),
@@ -25,6 +26,7 @@ fn main() -> ExitCode {
         Command::Import(arguments) => commands::transfer::run_import(&arguments),
         Command::Move(arguments) => commands::transfer::run_move(&arguments),
         Command::Publish(arguments) => commands::publish::run(&arguments),
+        Command::Serve(arguments) => commands::serve::run(&arguments),
         Command::Topics(arguments) => commands::topics::run(&arguments),
     }
 }

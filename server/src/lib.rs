@@ -7,8 +7,10 @@
 
 mod api;
 mod app;
+mod assembly;
 mod audit;
 mod caller;
+pub mod config;
 mod extract;
 mod fingerprint;
 mod idempotency;
@@ -18,13 +20,23 @@ mod problem;
 pub mod queues;
 mod redact;
 mod router;
+mod spec;
 mod surroundings;
+mod targets;
+mod template;
 mod why;
 
 pub use app::{App, Parts};
+pub use assembly::{Assembly, Running, SOURCE};
 pub use audit::{Audit, Change, Entry};
 pub use caller::{Caller, Role};
 pub use listen::{Listening, listen};
 pub use problem::Problem;
 pub use redact::{HIDDEN, Redaction};
 pub use router::router;
+pub use spec::{
+    COMMAND_TOPIC, CommandTarget, FieldError, HTTP_TOPIC, HttpTarget, JobSpec, PUBLISH_TOPIC,
+    PublishTarget, RetrySpec, Secret, Signature, Statuses, Target, Work,
+};
+pub use targets::{Guard, Tools, Vault, sign};
+pub use template::{Escape, Facts, Template};

@@ -1,0 +1,162 @@
+//! `punctual serve`: runs the server until it is asked to stop. Exit code 0 after a stop in order, 1 when
+//! something failed, 2 when the configuration or a flag is wrong, 130 when a second signal ended it.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Result;
+use clap::Args;
+use punctual::clock::{Clock, SystemClock, add};
+use punctual::{ErrorKind, signalled};
+use punctual_server::config::{Config, LogFormat, Sources};
+use punctual_server::{Assembly, Running, Secret};
+use sd_notify::NotifyState;
+use tracing_subscriber::EnvFilter;
+
+use super::config::wrong;
+use crate::terminal::{complain, tell};
+
+/// The exit code of a process that was interrupted.
+const INTERRUPTED: i32 = 130;
+
+/// What the server is told. Flags win over the environment, which wins over the file.
+#[derive(Debug, Args)]
+pub(crate) struct ServeArgs {
+    /// The configuration; `punctual.toml` when it is there.
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// The address and port to listen on, such as `127.0.0.1:8080`; port 0 finds a free one.
+    #[arg(long, value_name = "ADDRESS")]
+    listen: Option<String>,
+    /// Where everything is remembered: `memory:`, `sqlite:path/to/file.db` or
+    /// `postgres://user@host/database`.
+    #[arg(long, value_name = "ADDRESS")]
+    storage: Option<String>,
+    /// What this process does: some of scheduler, worker, api and relay.
+    #[arg(long, value_name = "ROLES")]
+    roles: Option<String>,
+    /// How log lines look: text or json.
+    #[arg(long, value_name = "FORMAT")]
+    log_format: Option<String>,
+    /// Show off with jobs and messages of an example; in memory unless a storage is named.
+    #[arg(long)]
+    demo: bool,
+}
+
+/// Runs the server.
+pub(crate) fn run(arguments: &ServeArgs) -> ExitCode {
+    let sources = sources(arguments);
+    let loaded = match sources.load() {
+        Ok(loaded) => loaded,
+        Err(problems) => return wrong(&problems),
+    };
+    if let Err(error) = write_logs(&loaded.config) {
+        tell(&format!("error: log.level: {error}; write one such as info, or info,punctual=debug"));
+        return ExitCode::from(2);
+    }
+    let assembly = Assembly { loaded, sources, demo: arguments.demo };
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
+    let outcome = runtime.map_err(Into::into).and_then(|runtime| runtime.block_on(serve(assembly)));
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            complain(&error);
+            let kind = error.downcast_ref::<punctual::Error>().map(punctual::Error::kind);
+            if kind == Some(ErrorKind::Invalid) { ExitCode::from(2) } else { ExitCode::FAILURE }
+        }
+    }
+}
+
+fn sources(arguments: &ServeArgs) -> Sources {
+    let mut sources = Sources::of_process(arguments.config.clone());
+    let flags = [
+        ("--listen", "server.listen", &arguments.listen),
+        ("--storage", "storage.address", &arguments.storage),
+        ("--roles", "server.roles", &arguments.roles),
+        ("--log-format", "log.format", &arguments.log_format),
+    ];
+    for (flag, key, value) in flags {
+        sources.flags.extend(value.clone().map(|value| (flag, key, value)));
+    }
+    let named = arguments.storage.is_some()
+        || sources.variables.iter().any(|(name, _)| name == "PUNCTUAL__STORAGE__ADDRESS");
+    if arguments.demo && !named {
+        sources.flags.push(("--demo", "storage.address", "memory:".to_owned()));
+    }
+    sources
+}
+
+fn write_logs(config: &Config) -> Result<()> {
+    let filter = EnvFilter::try_new(&config.log.level)?;
+    let lines = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+    match config.log.format {
+        LogFormat::Text => lines.init(),
+        LogFormat::Json => lines.json().init(),
+    }
+    Ok(())
+}
+
+async fn serve(assembly: Assembly) -> Result<()> {
+    let config = assembly.loaded.config.clone();
+    let running = tokio::select! {
+        () = signalled() => return Ok(()),
+        running = assembly.start() => running?,
+    };
+    tell(&greeting(&config, &running));
+    notify(&[NotifyState::Ready]);
+    let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+    tokio::select! {
+        () = signalled() => {}
+        () = watchdog(&*clock) => {}
+    }
+    notify(&[NotifyState::Stopping]);
+    tell("stopping: what runs may finish; a second signal ends it at once");
+    tokio::select! {
+        stopped = running.shutdown() => tell(&stopped.to_string()),
+        () = signalled() => {
+            tell("ended at once; other processes take over what was not finished");
+            std::process::exit(INTERRUPTED);
+        }
+    }
+    Ok(())
+}
+
+fn greeting(config: &Config, running: &Running) -> String {
+    let storage = match config.hidden().storage.address {
+        Secret::Plain(address) => address,
+        other => format!("{other:?}"),
+    };
+    let version = env!("CARGO_PKG_VERSION");
+    match running.address() {
+        Some(address) => {
+            let prefix = &config.server.url_prefix;
+            format!(
+                "Punctual {version} listens on http://{address}{prefix} (storage {storage}); Ctrl-C stops it"
+            )
+        }
+        None => format!(
+            "Punctual {version} runs without the role api (storage {storage}); Ctrl-C stops it"
+        ),
+    }
+}
+
+/// Tells the service manager, when there is one.
+fn notify(states: &[NotifyState<'_>]) {
+    if let Err(error) = sd_notify::notify(states) {
+        tracing::debug!(%error, "the service manager could not be told");
+    }
+}
+
+/// Says twice per interval that it lives, when the service manager asks for that; else waits for ever.
+async fn watchdog(clock: &dyn Clock) {
+    let Some(interval) = sd_notify::watchdog_enabled() else {
+        return std::future::pending().await;
+    };
+    let half = (interval / 2).max(Duration::from_millis(100));
+    loop {
+        notify(&[NotifyState::Watchdog]);
+        clock.sleep_until(add(clock.now(), half)).await;
+    }
+}

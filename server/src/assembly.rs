@@ -1,0 +1,189 @@
+//! A running server out of a configuration: storage and transports opened, the process built, its jobs
+//! declared, the socket served, the file watched; and all of it ended in order.
+
+mod demo;
+mod reload;
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use punctual::clock::{add, within};
+use punctual::{Builder, Clock, Punctual, Result, Roles, Stopped, SystemClock};
+use punctual_connect::{Opened, open, open_transport};
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+
+pub use reload::SOURCE;
+
+use crate::app::{App, Parts};
+use crate::config::{Config, Length, Loaded, ServerRole, Sources};
+use crate::listen::{Listening, listen};
+use crate::router::router;
+use crate::targets::{Tools, resolve};
+use reload::Reloader;
+
+/// How many messages of a queue at once, when nobody says.
+const CONCURRENCY_DEFAULT: usize = 100;
+/// How long requests under way may take to end.
+const REQUESTS_PATIENCE: Duration = Duration::from_secs(5);
+
+/// What a server is put together from.
+pub struct Assembly {
+    /// What was read.
+    pub loaded: Loaded,
+    /// Where it was read from, to read it again.
+    pub sources: Sources,
+    /// Whether it shows off.
+    pub demo: bool,
+}
+
+/// A server that runs.
+pub struct Running {
+    app: App,
+    punctual: Arc<Punctual>,
+    opened: Opened,
+    address: Option<SocketAddr>,
+    stop: watch::Sender<bool>,
+    tasks: JoinSet<()>,
+    clock: Arc<dyn Clock>,
+}
+
+impl Assembly {
+    /// Opens, builds, declares and starts everything. What cannot work is refused before anything runs.
+    pub async fn start(self) -> Result<Running> {
+        let Self { loaded, sources, demo } = self;
+        let config = &loaded.config;
+        let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+        let roles = &config.server.roles;
+        let listening = if roles.contains(&ServerRole::Api) {
+            Some(listen(config.server.listen).await?)
+        } else {
+            None
+        };
+        let opened = open(&resolve(&config.storage.address)?).await?;
+        let tools = Tools::new(config, clock.clone())?;
+        let mut builder = builder(config, &opened, &tools);
+        builder = with_transports(builder, config).await?;
+        if demo {
+            builder = demo::furnish(builder);
+        }
+        let punctual = Arc::new(builder.build()?);
+        let app = App::new(Parts {
+            punctual: punctual.clone(),
+            storage: opened.storage.clone(),
+            inspect: opened.inspect.clone(),
+            documents: opened.documents.clone(),
+            clock: clock.clone(),
+        });
+        let schedules = roles.contains(&ServerRole::Scheduler);
+        let mut reloader = Reloader::new(&loaded, sources, punctual.clone(), tools);
+        if schedules {
+            reloader.first(&loaded.config).await?;
+        }
+        punctual.start().await?;
+        let mut running = Running {
+            app,
+            punctual,
+            opened,
+            address: None,
+            stop: watch::Sender::new(false),
+            tasks: JoinSet::new(),
+            clock,
+        };
+        running.background(listening, schedules.then_some(reloader), demo);
+        Ok(running)
+    }
+}
+
+impl Running {
+    /// What its endpoints share.
+    pub fn app(&self) -> &App {
+        &self.app
+    }
+
+    /// Where it listens, when it answers over HTTP.
+    pub fn address(&self) -> Option<SocketAddr> {
+        self.address
+    }
+
+    fn background(&mut self, listening: Option<Listening>, reloader: Option<Reloader>, demo: bool) {
+        if let Some(listening) = listening {
+            self.address = Some(listening.address());
+            let (router, stopped) = (router(self.app.clone()), stopped(self.stop.subscribe()));
+            self.tasks.spawn(async move {
+                if let Err(error) = listening.serve(router, stopped).await {
+                    tracing::error!(%error, "the server no longer answers");
+                }
+            });
+        }
+        if let Some(reloader) = reloader {
+            self.tasks.spawn(reloader.watch(self.clock.clone(), stopped(self.stop.subscribe())));
+        }
+        if demo {
+            let stopped = stopped(self.stop.subscribe());
+            self.tasks.spawn(demo::play(self.punctual.clone(), self.clock.clone(), stopped));
+        }
+    }
+
+    /// Stops in order: no new requests and no new work, time for what is under way, then the storage.
+    pub async fn shutdown(mut self) -> Stopped {
+        self.stop.send_replace(true);
+        let stopped = self.punctual.shutdown().await;
+        let until = add(self.clock.now(), REQUESTS_PATIENCE);
+        let ended = async { while self.tasks.join_next().await.is_some() {} };
+        let _ = within(&*self.clock, until, ended).await;
+        self.tasks.shutdown().await;
+        if let Err(error) = self.opened.close().await {
+            tracing::warn!(%error, "the storage did not close in order");
+        }
+        stopped
+    }
+}
+
+/// Waits until the server is told to stop, or is gone.
+async fn stopped(mut stop: watch::Receiver<bool>) {
+    let _ = stop.wait_for(|stop| *stop).await;
+}
+
+fn builder(config: &Config, opened: &Opened, tools: &Tools) -> Builder {
+    let has = |role| config.server.roles.contains(&role);
+    let (scheduler, worker) = (has(ServerRole::Scheduler), has(ServerRole::Worker));
+    let relay = has(ServerRole::Relay);
+    let roles = Roles { scheduler, worker, relay, upkeep: scheduler || worker || relay };
+    let builder = Punctual::builder()
+        .app("punctual-server")
+        .stores(opened.storage.clone(), opened.inspect.clone())
+        .roles(roles)
+        .configure_from_env()
+        .options(|options| {
+            options.retention = config.retention.history.map(Length::get);
+        });
+    let mut queues: Vec<(&str, usize)> = config
+        .queues
+        .iter()
+        .map(|(name, queue)| (name.as_str(), queue.concurrency.unwrap_or(CONCURRENCY_DEFAULT)))
+        .collect();
+    let of_jobs = config.jobs.values().filter_map(|job| job.queue.as_deref());
+    let needed = std::iter::once("default").chain(of_jobs);
+    for name in needed.filter(|_| config.queues.is_empty()) {
+        if !queues.iter().any(|(known, _)| *known == name) {
+            queues.push((name, CONCURRENCY_DEFAULT));
+        }
+    }
+    let builder = tools.register(builder);
+    queues.into_iter().fold(builder, |builder, (name, most)| builder.queue(name, most))
+}
+
+async fn with_transports(mut builder: Builder, config: &Config) -> Result<Builder> {
+    for (name, transport) in &config.transports {
+        let opened = open_transport(&resolve(&transport.address)?).await.map_err(|error| {
+            punctual::Error::new(error.kind(), format!("the transport {name:?}: {error}"))
+        })?;
+        builder = builder.transport(name, opened.transport);
+        for topics in &transport.topics {
+            builder = builder.route(topics, name);
+        }
+    }
+    Ok(builder)
+}

@@ -1,0 +1,157 @@
+//! A lively example: jobs of several kinds, some that fail, some that come late, a slow one that says how
+//! far it is, messages for later, and dead letters. Nothing leaves the process.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use punctual::clock::{Clock, add};
+use punctual::model::Terms;
+use punctual::{
+    Builder, Context, HandlerError, HandlerResult, Job, Misfire, Occurrence, Outcome, Overlap,
+    Publisher, Punctual, Result, Retry,
+};
+use serde_json::{Value, json};
+
+/// How often something new happens.
+const RHYTHM: Duration = Duration::from_secs(2);
+/// The line that never keeps up.
+const NARROW: &str = "demo-narrow";
+
+/// Gives a builder the jobs and handlers of the example.
+pub(super) fn furnish(builder: Builder) -> Builder {
+    let soon = |waits: &[u64]| Retry::intervals(waits.iter().map(|s| Duration::from_secs(*s)));
+    let every = |name: &str, seconds| Job::every(name, Duration::from_secs(seconds)).tag("demo");
+    let terms = Terms { retry: soon(&[3, 6, 12]), ..Terms::default() };
+    builder
+        .queue(NARROW, 1)
+        .queue("demo", 20)
+        .job(
+            every("demo-heartbeat", 5).queue("demo").description("Says that it lives"),
+            |context: Context| async move { context.report_success("alive") },
+        )
+        .job(
+            every("demo-import", 30)
+                .queue("demo")
+                .overlap(Overlap::QueueOne)
+                .description("Takes twenty seconds and says how far it is"),
+            import,
+        )
+        .job(
+            every("demo-flaky", 10)
+                .queue("demo")
+                .retry(soon(&[2, 4]))
+                .description("Fails on its first attempt"),
+            flaky,
+        )
+        .job(
+            every("demo-broken", 20)
+                .queue("demo")
+                .retry(soon(&[1]))
+                .description("Never succeeds, and leaves dead letters"),
+            |_: Occurrence| async { Err::<(), _>("the ledger is not in balance") },
+        )
+        .job(
+            every("demo-late", 7)
+                .queue(NARROW)
+                .overlap(Overlap::Allow { parallel_max: Some(5) })
+                .description("Waits in a line that never keeps up"),
+            slow,
+        )
+        .job(
+            Job::cron("demo-nightly-report", "0 2 * * *")
+                .zone("Europe/Warsaw")
+                .queue("demo")
+                .misfire(Misfire::fire_once())
+                .tag("demo")
+                .tag("report")
+                .description("A report every night"),
+            |context: Context| async move { context.report_success("812 lines") },
+        )
+        .handler_with("demo.order", terms.clone(), order)
+        .handler_with("demo.mail", terms, mail)
+}
+
+/// Waits by the clock that the engine itself waits by, or until the attempt is asked to stop.
+async fn rest(context: &Context, length: Duration) -> bool {
+    let clock = punctual::SystemClock;
+    tokio::select! {
+        _ = context.cancelled() => false,
+        () = clock.sleep_until(add(clock.now(), length)) => true,
+    }
+}
+
+async fn import(context: Context) -> HandlerResult {
+    for step in 1..=20_u8 {
+        if !rest(&context, Duration::from_secs(1)).await {
+            return Err(HandlerError::new("the import was interrupted"));
+        }
+        context.progress((step * 5, format!("{} of 20 files", step)));
+        context.log(format!("file {step} read"));
+    }
+    Ok(Outcome::Done)
+}
+
+async fn flaky(context: Context) -> HandlerResult {
+    rest(&context, Duration::from_millis(300)).await;
+    match context.attempt() {
+        1 => Err(HandlerError::new("connection to billing.internal refused")),
+        _ => Ok(Outcome::Done),
+    }
+}
+
+async fn slow(context: Context) -> HandlerResult {
+    rest(&context, Duration::from_secs(9)).await;
+    Ok(Outcome::Done)
+}
+
+async fn order(order: Value, context: Context) -> HandlerResult {
+    let number = order["number"].as_u64().unwrap_or(0);
+    rest(&context, Duration::from_millis(100 + number % 7 * 150)).await;
+    match number {
+        number if number % 11 == 0 => {
+            Err(HandlerError::new(format!("order {number}: the card was declined")).permanent())
+        }
+        number if number % 5 == 0 && context.attempt() < 3 => {
+            Err(HandlerError::new("the warehouse did not answer within 5s"))
+        }
+        _ => Ok(Outcome::Done),
+    }
+}
+
+async fn mail(to: Value, context: Context) -> HandlerResult {
+    rest(&context, Duration::from_millis(200)).await;
+    context.report_success(format!("written to {to}"));
+    Ok(Outcome::Done)
+}
+
+/// Goes on until it is told to stop: a few orders, and a reminder for later, again and again.
+pub(super) async fn play(
+    punctual: Arc<Punctual>,
+    clock: Arc<dyn Clock>,
+    stopped: impl Future<Output = ()>,
+) {
+    let mut stopped = std::pin::pin!(stopped);
+    let publisher = punctual.publisher();
+    let mut number = 1;
+    loop {
+        if let Err(error) = happen(&publisher, number).await {
+            tracing::warn!(%error, "the example could not publish");
+        }
+        number += 3;
+        tokio::select! {
+            () = &mut stopped => return,
+            () = clock.sleep_until(add(clock.now(), RHYTHM)) => {}
+        }
+    }
+}
+
+async fn happen(publisher: &Publisher, number: u64) -> Result<()> {
+    for number in number..number + 3 {
+        let order = json!({"number": number, "customer": format!("c{}", number % 9)});
+        let key = format!("customer {}", number % 9);
+        publisher.publish("demo.order", &order).key(key).queue("demo").await?;
+    }
+    let later = Duration::from_secs(30 + number % 600);
+    publisher.publish("demo.mail", "ada@example.com").after(later).queue("demo").await?;
+    Ok(())
+}

@@ -1,0 +1,161 @@
+//! Reads job definitions again when the file changes, and on a hang-up signal. A file that is wrong is
+//! reported, and the definitions stay as they were.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use punctual::clock::{Clock, add};
+use punctual::{JobBuilder, Punctual, Result};
+
+use crate::config::{Config, Loaded, Sources};
+use crate::targets::Tools;
+
+/// Whose jobs those of a configuration are.
+pub const SOURCE: &str = "punctual.toml";
+/// How often the file is looked at.
+const LOOK_INTERVAL: Duration = Duration::from_secs(2);
+
+/// Declares what the configuration says, now and whenever it changes.
+pub(super) struct Reloader {
+    sources: Sources,
+    file: Option<PathBuf>,
+    seen: Option<SystemTime>,
+    /// Without jobs: what a change of needs a new start.
+    base: Config,
+    /// Whether the last attempt to declare came to nothing because the storage was away.
+    owes: bool,
+    punctual: Arc<Punctual>,
+    tools: Tools,
+}
+
+impl Reloader {
+    pub(super) fn new(
+        loaded: &Loaded,
+        sources: Sources,
+        punctual: Arc<Punctual>,
+        tools: Tools,
+    ) -> Self {
+        let file = loaded.file.clone();
+        let mut reloader = Self {
+            sources,
+            file,
+            seen: None,
+            base: without_jobs(&loaded.config),
+            owes: false,
+            punctual,
+            tools,
+        };
+        reloader.seen = reloader.changed_at();
+        reloader
+    }
+
+    /// Declares the jobs of the start. A storage that is away is waited for later.
+    pub(super) async fn first(&mut self, config: &Config) -> Result<()> {
+        match self.declare(config).await {
+            Err(error) if error.is_temporary() => {
+                tracing::warn!(%error, "the jobs of the configuration are declared later");
+                self.owes = true;
+                Ok(())
+            }
+            declared => declared,
+        }
+    }
+
+    /// Looks at the file until it is told to stop.
+    pub(super) async fn watch(mut self, clock: Arc<dyn Clock>, stopped: impl Future<Output = ()>) {
+        let mut stopped = std::pin::pin!(stopped);
+        let mut hangups = Hangups::listen();
+        loop {
+            let forced = tokio::select! {
+                () = &mut stopped => return,
+                () = hangups.next() => true,
+                () = clock.sleep_until(add(clock.now(), LOOK_INTERVAL)) => false,
+            };
+            let changed_at = self.changed_at();
+            if forced || self.owes || changed_at != self.seen {
+                self.seen = changed_at;
+                self.reload().await;
+            }
+        }
+    }
+
+    async fn reload(&mut self) {
+        let config = match self.sources.load() {
+            Ok(loaded) => loaded.config,
+            Err(problems) => {
+                for problem in &problems.0 {
+                    tracing::error!(%problem, "the configuration is wrong; the old jobs stay");
+                }
+                return;
+            }
+        };
+        if without_jobs(&config) != self.base {
+            tracing::warn!("only jobs are taken over while it runs; start anew for the rest");
+        }
+        self.tools.vault().learn(&config);
+        let declared = self.declare(&config).await;
+        self.owes = matches!(&declared, Err(error) if error.is_temporary());
+        if let Err(error) = declared {
+            tracing::error!(%error, "the jobs of the configuration were not declared; the old ones stay");
+        }
+    }
+
+    async fn declare(&self, config: &Config) -> Result<()> {
+        let jobs: Result<Vec<JobBuilder>> = config
+            .jobs
+            .iter()
+            .filter(|(_, spec)| spec.enabled)
+            .map(|(name, spec)| spec.builder(name))
+            .collect();
+        let came = self.punctual.admin().reconcile(SOURCE, jobs?).await?;
+        tracing::info!(
+            created = came.created.len(),
+            changed = came.changed.len(),
+            unchanged = came.unchanged.len(),
+            retired = came.retired.len(),
+            "the jobs of the configuration are declared"
+        );
+        Ok(())
+    }
+
+    fn changed_at(&self) -> Option<SystemTime> {
+        std::fs::metadata(self.file.as_ref()?).and_then(|facts| facts.modified()).ok()
+    }
+}
+
+fn without_jobs(config: &Config) -> Config {
+    Config { jobs: std::collections::BTreeMap::new(), ..config.clone() }
+}
+
+/// Signals to read the configuration again, where the system knows them.
+struct Hangups {
+    #[cfg(unix)]
+    signal: Option<tokio::signal::unix::Signal>,
+}
+
+impl Hangups {
+    fn listen() -> Self {
+        #[cfg(unix)]
+        {
+            use tokio::signal::unix::{SignalKind, signal};
+            let signal = signal(SignalKind::hangup());
+            if let Err(error) = &signal {
+                tracing::warn!(%error, "SIGHUP cannot be heard");
+            }
+            Self { signal: signal.ok() }
+        }
+        #[cfg(not(unix))]
+        Self {}
+    }
+
+    async fn next(&mut self) {
+        #[cfg(unix)]
+        if let Some(signal) = &mut self.signal
+            && signal.recv().await.is_some()
+        {
+            return;
+        }
+        std::future::pending::<()>().await;
+    }
+}

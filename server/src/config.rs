@@ -1,0 +1,291 @@
+//! The configuration of a server: what `punctual.toml`, the environment and flags may say, each section
+//! with its defaults. Reading is in `read.rs`, what makes sense together in `check.rs`.
+
+mod check;
+mod length;
+mod networks;
+mod problem;
+mod read;
+mod show;
+mod tree;
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+
+use serde::{Deserialize, Serialize};
+
+pub use length::Length;
+pub use networks::Networks;
+pub use problem::{Problem as ConfigProblem, Problems as ConfigProblems};
+pub use read::{FILE_DEFAULT, Loaded, Sources};
+
+use crate::spec::{JobSpec, Secret};
+
+/// A complete configuration with a comment on everything; it passes its own check.
+pub const EXAMPLE: &str = include_str!("config/example.toml");
+
+/// Everything that can be configured.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Config {
+    /// Where it listens, and what this process does.
+    pub server: ServerConfig,
+    /// Where everything is remembered.
+    pub storage: StorageConfig,
+    /// Who may do what.
+    pub auth: AuthConfig,
+    /// What carries messages between processes, by name.
+    pub transports: BTreeMap<String, TransportConfig>,
+    /// The lines this process works on, by name.
+    pub queues: BTreeMap<String, QueueConfig>,
+    /// How long things are kept.
+    pub retention: RetentionConfig,
+    /// What is written to standard error.
+    pub log: LogConfig,
+    /// What jobs may call.
+    pub http: HttpConfig,
+    /// What jobs may run.
+    pub command: CommandConfig,
+    /// Which secrets jobs may name.
+    pub secrets: SecretsConfig,
+    /// What is not shown to people.
+    pub redact: RedactConfig,
+    /// How events are sent out.
+    pub webhooks: WebhooksConfig,
+    /// The jobs, by name.
+    pub jobs: BTreeMap<String, JobSpec>,
+}
+
+/// Where it listens, and what this process does.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct ServerConfig {
+    /// The address and port.
+    pub listen: SocketAddr,
+    /// What every path begins with, where a reverse proxy serves it under one.
+    pub url_prefix: String,
+    /// What this process does.
+    pub roles: Vec<ServerRole>,
+    /// The name of this process in lists of workers.
+    pub name: Option<String>,
+}
+
+impl Default for ServerConfig {
+    fn default() -> Self {
+        Self {
+            listen: SocketAddr::from(([127, 0, 0, 1], 8080)),
+            url_prefix: String::new(),
+            roles: ServerRole::ALL.to_vec(),
+            name: None,
+        }
+    }
+}
+
+/// Something a process may do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ServerRole {
+    /// Fires jobs.
+    Scheduler,
+    /// Runs handlers.
+    Worker,
+    /// Answers over HTTP.
+    Api,
+    /// Hands messages to transports.
+    Relay,
+}
+
+impl ServerRole {
+    /// Every role.
+    pub const ALL: [Self; 4] = [Self::Scheduler, Self::Worker, Self::Api, Self::Relay];
+}
+
+/// Where everything is remembered.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct StorageConfig {
+    /// The address; may hold a password.
+    pub address: Secret,
+}
+
+impl Default for StorageConfig {
+    fn default() -> Self {
+        Self { address: Secret::from("sqlite:punctual.db") }
+    }
+}
+
+/// How callers are known.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum AuthMode {
+    /// Not at all: whoever reaches the port may do everything. Only on this machine.
+    #[default]
+    None,
+    /// By name and password.
+    Password,
+    /// By a header that a reverse proxy sets.
+    Proxy,
+    /// By OpenID Connect.
+    Oidc,
+}
+
+/// Who may do what.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct AuthConfig {
+    /// How callers are known.
+    pub mode: AuthMode,
+    /// How long a session lasts.
+    pub session_length: Length,
+    /// The header with the user's name, in the mode `proxy`.
+    pub proxy_header: String,
+    /// The header with the role, in the mode `proxy`.
+    pub proxy_role_header: Option<String>,
+    /// The addresses and networks the proxy may come from.
+    pub proxy_trusted: Networks,
+    /// The issuer, in the mode `oidc`.
+    pub oidc_issuer: Option<String>,
+    /// What the server is called there.
+    pub oidc_client_id: Option<String>,
+    /// Its secret there.
+    pub oidc_client_secret: Option<Secret>,
+}
+
+impl Default for AuthConfig {
+    fn default() -> Self {
+        Self {
+            mode: AuthMode::None,
+            session_length: Length::hours(12),
+            proxy_header: "X-Forwarded-User".to_owned(),
+            proxy_role_header: None,
+            proxy_trusted: Networks::default(),
+            oidc_issuer: None,
+            oidc_client_id: None,
+            oidc_client_secret: None,
+        }
+    }
+}
+
+/// What carries messages between processes.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TransportConfig {
+    /// The address; may hold a password.
+    pub address: Secret,
+    /// Topics that are sent through it unless said otherwise; `*` stands for any part.
+    #[serde(default)]
+    pub topics: Vec<String>,
+}
+
+/// A line this process works on.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct QueueConfig {
+    /// How many of its messages at once.
+    pub concurrency: Option<usize>,
+}
+
+/// How long things are kept.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct RetentionConfig {
+    /// Finished messages and executions; for ever when not given.
+    pub history: Option<Length>,
+    /// The audit trail; 400 days when not given.
+    pub audit: Option<Length>,
+}
+
+/// How lines look.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum LogFormat {
+    /// For people.
+    #[default]
+    Text,
+    /// For programs.
+    Json,
+}
+
+/// What is written to standard error.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct LogConfig {
+    /// How lines look.
+    pub format: LogFormat,
+    /// From which level on, such as `info`, or `info,punctual=debug`.
+    pub level: String,
+}
+
+impl Default for LogConfig {
+    fn default() -> Self {
+        Self { format: LogFormat::Text, level: "info".to_owned() }
+    }
+}
+
+/// What jobs may call.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct HttpConfig {
+    /// Hosts, addresses and networks that may be called although they are private: `10.0.0.5`,
+    /// `10.1.0.0/16`, `intranet.example.com`. Public addresses need no entry.
+    pub allow: Networks,
+    /// Hosts, addresses and networks that may never be called.
+    pub deny: Networks,
+}
+
+/// What jobs may run.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct CommandConfig {
+    /// Whether jobs may run programs at all.
+    pub enabled: bool,
+    /// The programs they may run, as jobs name them; any when empty. A shell must be listed as `sh`.
+    pub programs: Vec<String>,
+    /// The variables of this process that programs see.
+    pub env: Option<Vec<String>>,
+}
+
+/// Which secrets jobs may name. What jobs of the configuration itself name is allowed already.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct SecretsConfig {
+    /// Variables of the environment.
+    pub env: Vec<String>,
+    /// Files.
+    pub files: Vec<String>,
+}
+
+/// What is not shown to people.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct RedactConfig {
+    /// Names of members of JSON bodies and of headers, whatever their case.
+    pub names: Vec<String>,
+    /// Topics whose bodies are not shown at all.
+    pub topics: Vec<String>,
+}
+
+impl Default for RedactConfig {
+    fn default() -> Self {
+        let names = ["password", "secret", "token", "authorization", "api_key", "cookie"];
+        Self { names: names.map(str::to_owned).to_vec(), topics: Vec::new() }
+    }
+}
+
+/// How events are sent out.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct WebhooksConfig {
+    /// Whether they are sent at all.
+    pub enabled: bool,
+    /// How long one delivery may take.
+    pub timeout: Length,
+    /// After how many failures in a row a webhook is switched off.
+    pub failures_max: u32,
+}
+
+impl Default for WebhooksConfig {
+    fn default() -> Self {
+        Self { enabled: true, timeout: Length::seconds(10), failures_max: 20 }
+    }
+}

@@ -1,0 +1,138 @@
+//! What makes sense together. Every key by itself has been read before.
+
+use punctual::model::{Queue, TransportName};
+
+use super::problem::Problem;
+use super::tree::Tree;
+use super::{AuthMode, Config, ServerRole};
+use crate::spec::{FieldError, JobSpec};
+
+/// Collects what is wrong.
+struct Found<'a> {
+    tree: &'a Tree,
+    problems: Vec<Problem>,
+}
+
+impl Found<'_> {
+    fn add(&mut self, key: &[&str], problem: impl Into<String>) {
+        let path: Vec<String> = key.iter().map(|part| (*part).to_owned()).collect();
+        self.problems.push(self.tree.problem(&path, problem));
+    }
+}
+
+impl Config {
+    /// Everything that is wrong; `whole` when nothing was taken out before, so that what is missing is
+    /// missing indeed.
+    pub(super) fn check(&self, tree: &Tree, whole: bool) -> Vec<Problem> {
+        let mut found = Found { tree, problems: Vec::new() };
+        self.check_server(&mut found);
+        if whole {
+            self.check_auth(&mut found);
+        }
+        self.check_places(&mut found);
+        for (name, spec) in &self.jobs {
+            self.check_job(name, spec, whole, &mut found);
+        }
+        found.problems
+    }
+
+    fn check_server(&self, found: &mut Found<'_>) {
+        let server = &self.server;
+        if server.roles.is_empty() {
+            let known = "scheduler, worker, api and relay";
+            found.add(&["server", "roles"], format!("there are none; say some of {known}"));
+        }
+        let prefix = &server.url_prefix;
+        if !prefix.is_empty() && (!prefix.starts_with('/') || prefix.ends_with('/')) {
+            let problem = format!("{prefix:?} must begin with a slash and not end with one");
+            found.add(&["server", "url_prefix"], problem);
+        }
+        let is_open = !server.listen.ip().is_loopback() && server.roles.contains(&ServerRole::Api);
+        if is_open && self.auth.mode == AuthMode::None {
+            found.add(
+                &["server", "listen"],
+                format!(
+                    "{} can be reached from other machines, and nobody would have to log in; choose auth.mode = \"password\", \"proxy\" or \"oidc\", or listen on 127.0.0.1",
+                    server.listen
+                ),
+            );
+        }
+    }
+
+    fn check_auth(&self, found: &mut Found<'_>) {
+        let auth = &self.auth;
+        if auth.mode == AuthMode::Proxy && auth.proxy_trusted.is_empty() {
+            found.add(
+                &["auth", "proxy_trusted"],
+                "without the address of the proxy anybody could send its header; list it, such as [\"10.0.0.1\"]",
+            );
+        }
+        if auth.mode == AuthMode::Oidc {
+            for (key, given) in [
+                ("oidc_issuer", auth.oidc_issuer.is_some()),
+                ("oidc_client_id", auth.oidc_client_id.is_some()),
+            ] {
+                if !given {
+                    found.add(&["auth", key], "the mode oidc needs it");
+                }
+            }
+        }
+    }
+
+    fn check_places(&self, found: &mut Found<'_>) {
+        if let Some(address) = self.storage.address.plain()
+            && let Err(error) = punctual_connect::Address::parse(address)
+        {
+            found.add(&["storage", "address"], error.to_string());
+        }
+        for (name, transport) in &self.transports {
+            if let Err(error) = TransportName::new(name) {
+                found.add(&["transports", name], error.to_string());
+            }
+            if transport.address.plain().is_some_and(|address| !address.contains(':')) {
+                let forms = punctual_connect::transport_forms();
+                let problem = format!("it has no scheme; give {forms}");
+                found.add(&["transports", name, "address"], problem);
+            }
+        }
+        for (name, queue) in &self.queues {
+            if let Err(error) = Queue::new(name) {
+                found.add(&["queues", name], error.to_string());
+            }
+            if queue.concurrency == Some(0) {
+                let problem = "0 works on nothing; give 1 or more, or leave the queue out";
+                found.add(&["queues", name, "concurrency"], problem);
+            }
+        }
+    }
+
+    fn check_job(&self, name: &str, spec: &JobSpec, whole: bool, found: &mut Found<'_>) {
+        for FieldError { field, problem } in spec.check(name) {
+            // What was taken out because it is wrong is not missing.
+            if !whole && matches!(field.as_str(), "schedule" | "target") {
+                continue;
+            }
+            let key: Vec<&str> = ["jobs", name].into_iter().chain(field.split('.')).collect();
+            found.add(&key, problem);
+        }
+        if let Some(command) = &spec.command {
+            let key = ["jobs", name, "command"];
+            let program = if command.shell { "sh" } else { command.program.as_str() };
+            let listed = &self.command.programs;
+            if !self.command.enabled {
+                let problem = "commands are off; set command.enabled = true to run programs";
+                found.add(&key, problem);
+            } else if !listed.is_empty() && !listed.iter().any(|listed| listed == program) {
+                found.add(&key, format!("{program:?} is not in command.programs; add it there"));
+            }
+        }
+        if let Some(transport) = spec.publish.as_ref().and_then(|one| one.transport.as_ref())
+            && !self.transports.contains_key(transport)
+        {
+            found.add(
+                &["jobs", name, "publish", "transport"],
+                format!("there is no transport {transport:?}; add [transports.{transport}]"),
+            );
+        }
+    }
+}

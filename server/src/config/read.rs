@@ -1,0 +1,175 @@
+//! Reads a configuration: the file, the variables over it, the flags over both. Nothing is used before all
+//! of it is right, and everything that is wrong is said at once.
+
+use std::collections::BTreeMap;
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+
+use punctual::schedule::near_words;
+use serde_path_to_error::Segment;
+
+use super::Config;
+use super::problem::{Problem, Problems};
+use super::tree::{Place, Tree};
+
+/// The file that is read when none is named and it is there.
+pub const FILE_DEFAULT: &str = "punctual.toml";
+/// How the names of variables begin.
+const PREFIX: &str = "PUNCTUAL__";
+/// The most bytes of a file.
+const FILE_BYTES_MAX: u64 = 4 * 1024 * 1024;
+/// The most problems that are looked for.
+const PROBLEMS_MAX: usize = 200;
+
+/// Where a configuration comes from.
+#[derive(Clone, Debug, Default)]
+pub struct Sources {
+    /// The file that was named; it must be there.
+    pub file: Option<PathBuf>,
+    /// Variables of the environment.
+    pub variables: Vec<(String, String)>,
+    /// Flags: which one, the key it sets, and its value.
+    pub flags: Vec<(&'static str, &'static str, String)>,
+}
+
+/// A configuration that was read, and the file it came from.
+#[derive(Clone, Debug)]
+pub struct Loaded {
+    /// What it says.
+    pub config: Config,
+    /// The file, when there was one.
+    pub file: Option<PathBuf>,
+}
+
+impl Sources {
+    /// A named file, or the usual one, and the variables of this process.
+    pub fn of_process(file: Option<PathBuf>) -> Self {
+        let variables = std::env::vars_os()
+            .filter_map(|(key, value)| Some((key.into_string().ok()?, value.into_string().ok()?)))
+            .collect();
+        Self { file, variables, flags: Vec::new() }
+    }
+
+    /// Reads everything; refuses it with everything that is wrong.
+    pub fn load(&self) -> Result<Loaded, Problems> {
+        let file = match &self.file {
+            Some(file) => Some(file.clone()),
+            None => Some(PathBuf::from(FILE_DEFAULT)).filter(|file| file.exists()),
+        };
+        let text = file.as_deref().map(text_of).transpose().map_err(|one| Problems(vec![one]))?;
+        let name = file.as_ref().map_or(FILE_DEFAULT.to_owned(), |file| file.display().to_string());
+        let config = self.read(&name, text.as_deref().unwrap_or_default())?;
+        Ok(Loaded { config, file })
+    }
+
+    /// The same with the text of the file at hand.
+    pub fn read(&self, name: &str, text: &str) -> Result<Config, Problems> {
+        let mut tree = Tree::of_file(name, text).map_err(|problem| Problems(vec![problem]))?;
+        for (variable, value) in &self.variables {
+            let Some(rest) = variable.strip_prefix(PREFIX) else { continue };
+            let path: Vec<String> = rest.split("__").map(str::to_lowercase).collect();
+            tree.set(&path, value, Place::Variable(variable.clone()));
+        }
+        for (flag, key, value) in &self.flags {
+            let path: Vec<String> = key.split('.').map(str::to_owned).collect();
+            tree.set(&path, value, Place::Flag(flag));
+        }
+        let (config, mut problems) = fit(&mut tree);
+        let fitting = problems.is_empty();
+        problems.extend(config.check(&tree, fitting));
+        if problems.is_empty() { Ok(config) } else { Err(Problems(problems)) }
+    }
+}
+
+/// The text of a file.
+fn text_of(path: &Path) -> Result<String, Problem> {
+    let refuse = |problem: String| Problem {
+        place: path.display().to_string(),
+        key: String::new(),
+        problem,
+    };
+    let mut text = String::new();
+    let read = std::fs::File::open(path)
+        .and_then(|file| file.take(FILE_BYTES_MAX + 1).read_to_string(&mut text));
+    match read {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Err(refuse(
+            "there is no such file; name another one with --config, or write one with `punctual config example`"
+                .to_owned(),
+        )),
+        Err(error) if error.kind() == std::io::ErrorKind::InvalidData => {
+            Err(refuse("it is no text in UTF-8; save it as such".to_owned()))
+        }
+        Err(error) => Err(refuse(format!("it cannot be read ({error}); check its permissions"))),
+        Ok(length) if u64::try_from(length).is_ok_and(|length| length > FILE_BYTES_MAX) => {
+            Err(refuse(format!("it is larger than {FILE_BYTES_MAX} bytes; split it")))
+        }
+        Ok(_) => Ok(text),
+    }
+}
+
+/// Fits a tree into the configuration: what does not fit is noted and taken out, until the rest fits.
+fn fit(tree: &mut Tree) -> (Config, Vec<Problem>) {
+    let mut problems: Vec<Problem> = Vec::new();
+    let mut earlier: BTreeMap<Vec<String>, Vec<String>> = BTreeMap::new();
+    for _ in 0..PROBLEMS_MAX * 4 {
+        let error = match serde_path_to_error::deserialize::<_, Config>(&tree.value) {
+            Ok(config) => return (config, problems),
+            Err(error) => error,
+        };
+        let mut path: Vec<String> = error.path().iter().filter_map(part).collect();
+        let mut texts = earlier.remove(&path).unwrap_or_default();
+        texts.push(error.inner().to_string());
+        if tree.reread(&path) {
+            earlier.insert(path, texts);
+            continue;
+        }
+        let text = likeliest(texts);
+        let mut problem = text.clone();
+        if let Some((name, way_out)) = unknown(&text) {
+            if path.last() != Some(&name) {
+                path.push(name);
+            }
+            problem = way_out;
+        }
+        // What is wrong because something inside was wrong has been said.
+        let inside = format!("{}.", path.join("."));
+        if !problems.iter().any(|known| known.key.starts_with(&inside)) {
+            problems.push(tree.problem(&path, problem));
+        }
+        if problems.len() == PROBLEMS_MAX || !tree.remove(&path) {
+            break;
+        }
+    }
+    (Config::default(), problems)
+}
+
+/// Of what was wrong with each reading of a variable, what says most: the first that is not just about its
+/// type.
+fn likeliest(mut texts: Vec<String>) -> String {
+    let place = texts.iter().position(|text| !text.starts_with("invalid type")).unwrap_or(0);
+    texts.swap_remove(place)
+}
+
+fn part(segment: &Segment) -> Option<String> {
+    match segment {
+        Segment::Seq { index } => Some(index.to_string()),
+        Segment::Map { key } => Some(key.clone()),
+        Segment::Enum { .. } | Segment::Unknown => None,
+    }
+}
+
+/// The name of an unknown key, and what it may have been meant to be.
+fn unknown(text: &str) -> Option<(String, String)> {
+    let rest = text.strip_prefix("unknown field `")?;
+    let (name, rest) = rest.split_once('`')?;
+    let known: Vec<&str> = rest.split('`').skip(1).step_by(2).collect();
+    let near = near_words(name, known.iter().copied());
+    let way_out = match near.as_slice() {
+        [] => format!("there is no such key; known are {}", known.join(", ")),
+        near => format!("there is no such key; did you mean {}?", near.join(" or ")),
+    };
+    Some((name.to_owned(), way_out))
+}
+
+#[cfg(test)]
+mod tests;

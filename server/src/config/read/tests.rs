@@ -1,0 +1,167 @@
+//! Configurations as people get them wrong.
+
+use super::*;
+use crate::config::{AuthMode, EXAMPLE, LogFormat, ServerRole};
+
+fn refused(text: &str) -> Vec<String> {
+    let problems = Sources::default().read("punctual.toml", text).unwrap_err();
+    problems.0.iter().map(ToString::to_string).collect()
+}
+
+fn with_variables(text: &str, variables: &[(&str, &str)]) -> Result<Config, Problems> {
+    let variables =
+        variables.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
+    Sources { variables, ..Sources::default() }.read("punctual.toml", text)
+}
+
+#[test]
+fn nothing_at_all_is_a_configuration() {
+    let config = Sources::default().read("punctual.toml", "").unwrap();
+    assert_eq!(config, Config::default());
+    assert_eq!(config.server.listen.to_string(), "127.0.0.1:8080");
+    assert_eq!(config.storage.address.plain(), Some("sqlite:punctual.db"));
+}
+
+#[test]
+fn the_example_passes_its_own_check() {
+    let config = Sources::default().read("example.toml", EXAMPLE).unwrap();
+    assert_eq!(config.jobs.len(), 4);
+    // What is shown is a configuration again.
+    let shown = config.show().unwrap();
+    let again = Sources::default().read("shown.toml", &shown).unwrap();
+    assert_eq!(again, config.hidden());
+}
+
+#[test]
+fn each_mistake_names_its_line_its_key_and_the_way_out() {
+    for (text, line, key, words) in [
+        ("[server]\nlisten = \"here\"", 2, "server.listen", "invalid socket address"),
+        ("[server]\n\nlisten = \"0.0.0.0:80\"", 3, "server.listen", "choose auth.mode"),
+        ("[server]\nlisten = 8080", 2, "server.listen", "8080"),
+        ("[server]\nroles = [\"api\", \"cook\"]", 2, "server.roles.1", "`cook`"),
+        ("[server]\nroles = []", 2, "server.roles", "say some of"),
+        ("[server]\nurl_prefix = \"x\"", 2, "server.url_prefix", "begin with a slash"),
+        ("[serber]\n", 1, "serber", "did you mean server?"),
+        ("[storage]\nadress = \"memory:\"", 2, "storage.adress", "did you mean address?"),
+        ("[storage]\naddress = \"data.db\"", 2, "storage.address", "write \"sqlite:data.db\""),
+        ("[storage]\naddress = { envv = \"A\" }", 2, "storage.address.envv", "did you mean env?"),
+        ("[auth]\nmode = \"magic\"", 2, "auth.mode", "`magic`"),
+        ("[auth]\nmode = \"proxy\"", 1, "auth.proxy_trusted", "list it"),
+        ("[auth]\nsession_length = \"12\"", 2, "auth.session_length", "has no unit"),
+        ("[transports.a]\n", 1, "transports.a", "missing field `address`"),
+        ("[transports.a]\naddress = \"x\"", 2, "transports.a.address", "has no scheme"),
+        ("[queues.default]\nconcurrency = 0", 2, "queues.default.concurrency", "1 or more"),
+        ("[queues.default]\nconcurrency = -1", 2, "queues.default.concurrency", "-1"),
+        ("[retention]\nhistory = \"1y\"", 2, "retention.history", "months or years"),
+        ("[log]\nformat = \"xml\"", 2, "log.format", "`xml`"),
+        ("[http]\nallow = [\"10.0.0.0/64\"]", 2, "http.allow", "no network"),
+        ("[jobs.a]\ncron = \"x\"\ntopic = \"t\"", 2, "jobs.a.cron", "\"x\""),
+        ("[jobs.a]\nevery = \"5m\"", 1, "jobs.a.target", "say one of http"),
+        ("[jobs.a]\ntopic = \"t\"", 1, "jobs.a.schedule", "say one of cron"),
+        ("[jobs.a]\nevery = \"5m\"\ntopic = \"t\"\nretry = -2", 4, "jobs.a.retry", "-2"),
+        (
+            "[jobs.a]\nevery = \"5m\"\n[jobs.a.http]\nurl = \"http://a\"\nmethd = \"GET\"",
+            5,
+            "jobs.a.http.methd",
+            "did you mean method?",
+        ),
+        (
+            "[jobs.a]\nevery = \"5m\"\ncommand = { program = \"ls\" }",
+            3,
+            "jobs.a.command",
+            "command.enabled = true",
+        ),
+        (
+            "[jobs.a]\nevery = \"5m\"\n\npublish = { topic = \"t\", transport = \"x\" }",
+            4,
+            "jobs.a.publish.transport",
+            "add [transports.x]",
+        ),
+        ("a = \n", 1, "", "must be TOML"),
+        ("[server]\nlisten = 1\nlisten = 2", 3, "", "must be TOML"),
+    ] {
+        let problems = refused(text);
+        let wanted = format!("punctual.toml:{line}: {key}");
+        assert!(problems[0].starts_with(&wanted), "{text}: {problems:?}");
+        assert!(problems[0].contains(words), "{text}: {problems:?}");
+        assert_eq!(problems.len(), 1, "{text}: {problems:?}");
+    }
+}
+
+#[test]
+fn all_mistakes_are_said_at_once() {
+    let text = "[server]\nlisten = 1\nrols = []\n\n[log]\nlevl = \"x\"\n\n[jobs.a]\ncron = \"x\"\n\
+                zone = \"Nowhere\"\ntopic = \"t\"\n";
+    let problems = refused(text);
+    let lines: Vec<&str> = problems.iter().map(|one| one.split(": ").next().unwrap()).collect();
+    for line in [2, 3, 6, 9, 10] {
+        assert!(lines.contains(&&*format!("punctual.toml:{line}")), "{line}: {problems:?}");
+    }
+    assert_eq!(lines.len(), 5, "{problems:?}");
+}
+
+#[test]
+fn variables_win_over_the_file_and_flags_over_both() {
+    let text = "[server]\nlisten = \"127.0.0.1:1\"\n\n[jobs.nightly-report]\nevery = \"5m\"\ntopic = \"t\"";
+    let variables = [
+        ("PUNCTUAL__SERVER__LISTEN", "127.0.0.1:2"),
+        ("PUNCTUAL__SERVER__NAME", "123"),
+        ("PUNCTUAL__SERVER__ROLES", "api,worker"),
+        ("PUNCTUAL__LOG__FORMAT", "json"),
+        ("PUNCTUAL__AUTH__MODE", "password"),
+        ("PUNCTUAL__QUEUES__DEFAULT__CONCURRENCY", "7"),
+        ("PUNCTUAL__COMMAND__ENABLED", "true"),
+        ("PUNCTUAL__JOBS__NIGHTLY_REPORT__EVERY", "9m"),
+        ("SOMETHING_ELSE", "x"),
+    ];
+    let config = with_variables(text, &variables).unwrap();
+    assert_eq!(config.server.listen.port(), 2);
+    assert_eq!(config.server.name.as_deref(), Some("123"));
+    assert_eq!(config.server.roles, [ServerRole::Api, ServerRole::Worker]);
+    assert_eq!((config.log.format, config.auth.mode), (LogFormat::Json, AuthMode::Password));
+    assert_eq!(config.queues["default"].concurrency, Some(7));
+    assert!(config.command.enabled);
+    assert_eq!(config.jobs["nightly-report"].every.as_deref(), Some("9m"));
+    let flags = vec![("--listen", "server.listen", "127.0.0.1:3".to_owned())];
+    let sources = Sources { flags, ..Sources::default() };
+    assert_eq!(sources.read("punctual.toml", text).unwrap().server.listen.port(), 3);
+}
+
+#[test]
+fn a_mistake_in_a_variable_or_flag_names_it() {
+    let error = with_variables("", &[("PUNCTUAL__SERVER__LISTN", "x")]).unwrap_err().to_string();
+    assert!(error.starts_with("the variable PUNCTUAL__SERVER__LISTN: server.listn: "), "{error}");
+    assert!(error.contains("did you mean listen?"), "{error}");
+    let error = with_variables("", &[("PUNCTUAL__QUEUES__A__CONCURRENCY", "many")]);
+    let error = error.unwrap_err().to_string();
+    assert!(error.contains("the variable PUNCTUAL__QUEUES__A__CONCURRENCY"), "{error}");
+    let flags = vec![("--listen", "server.listen", "0.0.0.0:80".to_owned())];
+    let error = Sources { flags, ..Sources::default() }.read("punctual.toml", "").unwrap_err();
+    assert!(error.to_string().starts_with("the flag --listen: server.listen: "), "{error}");
+}
+
+#[test]
+fn secrets_are_never_shown() {
+    let text = "[storage]\naddress = \"postgres://ada:s3cret@db/shop\"\n\
+        [transports.t]\naddress = \"amqp://u:s3cret@host\"\n\
+        [auth]\noidc_client_secret = \"s3cret\"\n\
+        [jobs.a]\nevery = \"5m\"\n\
+        http = { url = \"https://a\", headers = { X = \"s3cret\" }, signature = { secret = \"s3cret\" } }";
+    let config = Sources::default().read("punctual.toml", text).unwrap();
+    let shown = config.show().unwrap();
+    assert!(!shown.contains("s3cret"), "{shown}");
+    assert!(shown.contains("postgres://(hidden)@db/shop"), "{shown}");
+    assert!(!format!("{config:?}").contains("s3cret"));
+}
+
+#[test]
+fn a_file_that_is_missing_or_no_text_is_one_sentence() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("none.toml");
+    let sources = Sources { file: Some(file.clone()), ..Sources::default() };
+    let error = sources.load().unwrap_err().to_string();
+    assert!(error.contains("there is no such file"), "{error}");
+    std::fs::write(&file, [0xff, 0xfe]).unwrap();
+    let error = sources.load().unwrap_err().to_string();
+    assert!(error.contains("UTF-8"), "{error}");
+}

@@ -1,0 +1,209 @@
+//! What is wrong with a job, field by field, all of it at once.
+
+use std::fmt;
+
+use punctual::model::{JobName, Priority, Queue, Topic};
+use punctual::schedule::{Cron, Schedule, Zone};
+use serde::Serialize;
+
+use super::{
+    CommandTarget, HttpTarget, JobSpec, PublishTarget, Secret, Target, length, reach, starts,
+};
+use crate::template::{Template, check_json};
+
+/// The most redirects a job may ask for.
+const REDIRECTS_MAX: u8 = 10;
+/// The most bytes of an answer a job may ask for.
+const ANSWER_BYTES_MAX: u32 = 16 * 1024 * 1024;
+/// The most characters of a tag.
+const TAG_LENGTH_MAX: usize = 100;
+/// The most tags.
+const TAGS_MAX: usize = 50;
+
+/// What is wrong with one field.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct FieldError {
+    /// The field, with dots, such as `http.url`.
+    pub field: String,
+    /// What is wrong with it, and the way out.
+    pub problem: String,
+}
+
+impl fmt::Display for FieldError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.field, self.problem)
+    }
+}
+
+/// Collects what is wrong.
+#[derive(Default)]
+struct Found(Vec<FieldError>);
+
+impl Found {
+    fn add(&mut self, field: &str, problem: impl fmt::Display) {
+        self.0.push(FieldError { field: field.to_owned(), problem: problem.to_string() });
+    }
+
+    fn try_one<T, E: fmt::Display>(&mut self, field: &str, result: Result<T, E>) {
+        if let Err(error) = result {
+            self.add(field, error);
+        }
+    }
+}
+
+impl JobSpec {
+    /// Everything that is wrong with it under a name; empty when nothing is.
+    pub fn check(&self, name: &str) -> Vec<FieldError> {
+        let mut found = Found::default();
+        found.try_one("name", JobName::new(name));
+        if let Some(own) = &self.name
+            && own != name
+        {
+            found.add("name", format!("{own:?} is not {name:?}; leave it out"));
+        }
+        self.check_schedule(name, &mut found);
+        self.check_policies(&mut found);
+        match self.target() {
+            Ok(Target::Http(http)) => check_http(&http, &mut found),
+            Ok(Target::Command(command)) => check_command(&command, &mut found),
+            Ok(Target::Publish(publish)) => check_publish(&publish, &mut found),
+            Ok(Target::Code(topic)) => found.try_one("topic", Topic::new(topic)),
+            Err(error) => found.add("target", error),
+        }
+        found.0
+    }
+
+    fn check_schedule(&self, name: &str, found: &mut Found) {
+        let given = [self.cron.is_some(), self.every.is_some(), self.at.is_some()];
+        match given.iter().filter(|given| **given).count() {
+            1 => {}
+            0 => found.add("schedule", "it has none; say one of cron, every and at"),
+            _ => found.add("schedule", "there are several; say only one of cron, every and at"),
+        }
+        if let Some(cron) = &self.cron {
+            found.try_one("cron", Cron::parse_seeded(cron, name));
+        }
+        if let Some(every) = &self.every {
+            match length(every) {
+                Ok(every) => {
+                    let anchor = jiff::Timestamp::UNIX_EPOCH;
+                    found.try_one("every", Schedule::every(every, anchor));
+                }
+                Err(error) => found.add("every", error),
+            }
+        }
+        if let Some(zone) = &self.zone {
+            found.try_one("zone", Zone::named(zone));
+            if self.cron.is_none() {
+                found.add("zone", "only a cron text is read in a zone; leave it out");
+            }
+        }
+        if let Some(jitter) = &self.jitter {
+            found.try_one("jitter", reach(jitter));
+        }
+    }
+
+    fn check_policies(&self, found: &mut Found) {
+        if let Some(misfire) = &self.misfire {
+            found.try_one("misfire", misfire.check());
+        }
+        if let Some(overlap) = self.overlap {
+            found.try_one("overlap", overlap.check());
+        }
+        if let Some(retry) = &self.retry {
+            found.try_one("retry", retry.retry());
+        }
+        for (field, text) in [("timeout", &self.timeout), ("expires_after", &self.expires_after)] {
+            if let Some(text) = text {
+                found.try_one(field, length(text));
+            }
+        }
+        if let Some(queue) = &self.queue {
+            found.try_one("queue", Queue::new(queue));
+        }
+        if let Some(level) = self.priority {
+            found.try_one("priority", Priority::new(level));
+        }
+        if self.concurrency == Some(0) {
+            found.add("concurrency", "0 lets none run at all; allow at least 1");
+        }
+        if let Some(rate) = &self.rate {
+            found.try_one("rate", starts(rate));
+        }
+        if self.tags.len() > TAGS_MAX {
+            found.add("tags", format!("{} are too many; at most {TAGS_MAX}", self.tags.len()));
+        }
+        for tag in &self.tags {
+            if tag.trim().is_empty() || tag.chars().count() > TAG_LENGTH_MAX {
+                found.add("tags", format!("a tag has 1 to {TAG_LENGTH_MAX} characters"));
+            }
+        }
+    }
+}
+
+/// Checks texts that may be templates.
+fn check_texts<'a>(
+    field: &str,
+    texts: impl IntoIterator<Item = Option<&'a str>>,
+    found: &mut Found,
+) {
+    for text in texts.into_iter().flatten() {
+        found.try_one(field, Template::parse(text));
+    }
+}
+
+fn check_http(http: &HttpTarget, found: &mut Found) {
+    check_texts("http.url", [Some(http.url.as_str())], found);
+    check_texts("http.headers", http.headers.values().map(Secret::plain), found);
+    if let Some(body) = &http.body {
+        found.try_one("http.body", check_json(body));
+    }
+    if let Some(method) = &http.method {
+        const METHODS: [&str; 6] = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"];
+        if !METHODS.contains(&method.to_ascii_uppercase().as_str()) {
+            let known = METHODS.join(", ");
+            found.add("http.method", format!("{method:?} is unknown; use one of {known}"));
+        }
+    }
+    if !http.url.starts_with("http://") && !http.url.starts_with("https://") {
+        found.add("http.url", "it must begin with http:// or https://");
+    }
+    if let Some(timeout) = &http.timeout {
+        found.try_one("http.timeout", length(timeout));
+    }
+    if let Some(most) = http.redirects_max.filter(|most| *most > REDIRECTS_MAX) {
+        found.add("http.redirects_max", format!("{most} are too many; at most {REDIRECTS_MAX}"));
+    }
+    if let Some(most) = http.answer_max.filter(|most| *most > ANSWER_BYTES_MAX) {
+        let problem = format!("{most} bytes are too many; at most {ANSWER_BYTES_MAX}");
+        found.add("http.answer_max", problem);
+    }
+}
+
+fn check_command(command: &CommandTarget, found: &mut Found) {
+    if command.program.trim().is_empty() {
+        found.add("command.program", "it is empty; name a program");
+    }
+    check_texts("command.args", command.args.iter().map(|arg| Some(arg.as_str())), found);
+    check_texts("command.env", command.env.values().map(Secret::plain), found);
+    check_texts("command.input", [command.input.as_deref()], found);
+    if command.shell && command.program.contains("{{") {
+        found.add("command.program", "a shell would read what a template brings; use env instead");
+    }
+    if command.shell && !command.args.is_empty() {
+        found.add("command.args", "a shell reads one line; put them into program");
+    }
+}
+
+fn check_publish(publish: &PublishTarget, found: &mut Found) {
+    found.try_one("publish.topic", Topic::new(&publish.topic));
+    check_texts("publish.key", [publish.key.as_deref()], found);
+    let headers = publish.headers.values().map(|value| Some(value.as_str()));
+    check_texts("publish.headers", headers, found);
+    if let Some(body) = &publish.body {
+        found.try_one("publish.body", check_json(body));
+    }
+    if let Some(queue) = &publish.queue {
+        found.try_one("publish.queue", Queue::new(queue));
+    }
+}

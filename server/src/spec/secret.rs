@@ -1,0 +1,100 @@
+//! A text that may be a secret: written out, or the name of a variable or of a file that holds it. What is
+//! shown to people is never the text itself.
+
+use std::fmt;
+
+use serde::{Deserialize, Deserializer, Serialize};
+use utoipa::ToSchema;
+
+/// What is shown instead.
+const HIDDEN: &str = "(hidden)";
+
+/// A text that may be a secret.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, ToSchema)]
+#[serde(untagged)]
+pub enum Secret {
+    /// The text itself.
+    Plain(String),
+    /// In a variable of the environment.
+    Env {
+        /// Its name.
+        env: String,
+    },
+    /// In a file, without the end of its last line.
+    File {
+        /// Its path.
+        file: String,
+    },
+}
+
+impl Secret {
+    /// The text, when it is written out.
+    pub fn plain(&self) -> Option<&str> {
+        match self {
+            Self::Plain(text) => Some(text),
+            _ => None,
+        }
+    }
+
+    /// The same to show to people: where it comes from, or that it is hidden.
+    #[must_use]
+    pub fn hidden(&self) -> Self {
+        match self {
+            Self::Plain(_) => Self::Plain(HIDDEN.to_owned()),
+            other => other.clone(),
+        }
+    }
+}
+
+impl From<&str> for Secret {
+    fn from(text: &str) -> Self {
+        Self::Plain(text.to_owned())
+    }
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Plain(_) => f.write_str(HIDDEN),
+            Self::Env { env } => write!(f, "{{ env = {env:?} }}"),
+            Self::File { file } => write!(f, "{{ file = {file:?} }}"),
+        }
+    }
+}
+
+/// As it may be written: a text, or a table with one key.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Table {
+    env: Option<String>,
+    file: Option<String>,
+}
+
+impl<'de> Deserialize<'de> for Secret {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        from.deserialize_any(Reader)
+    }
+}
+
+struct Reader;
+
+impl<'de> serde::de::Visitor<'de> for Reader {
+    type Value = Secret;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a text, { env = \"NAME\" } or { file = \"path\" }")
+    }
+
+    fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<Secret, E> {
+        Ok(Secret::Plain(text.to_owned()))
+    }
+
+    fn visit_map<A: serde::de::MapAccess<'de>>(self, map: A) -> Result<Secret, A::Error> {
+        let table = Table::deserialize(serde::de::value::MapAccessDeserializer::new(map))?;
+        match (table.env, table.file) {
+            (Some(env), None) => Ok(Secret::Env { env }),
+            (None, Some(file)) => Ok(Secret::File { file }),
+            _ => Err(serde::de::Error::custom("say one of env and file")),
+        }
+    }
+}

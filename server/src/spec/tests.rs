@@ -1,0 +1,100 @@
+//! Jobs as people write them.
+
+use serde_json::json;
+
+use super::*;
+
+fn read(value: Value) -> JobSpec {
+    serde_json::from_value(value).unwrap()
+}
+
+fn refused(value: Value) -> String {
+    match serde_json::from_value::<JobSpec>(value) {
+        Ok(spec) => spec.builder("nightly").unwrap_err().to_string(),
+        Err(error) => error.to_string(),
+    }
+}
+
+#[test]
+fn every_key_is_read_and_written_back() {
+    let spec = read(json!({
+        "description": "Sends the report", "tags": ["report"], "cron": "0 2 * * *",
+        "zone": "Europe/Warsaw", "misfire": {"policy": "fire_all", "catch_up_max": 3},
+        "overlap": "allow(3)", "retry": {"retries": 3, "first": "10s"}, "timeout": "5m",
+        "queue": "reports", "priority": 9, "payload": {"kind": "daily"},
+        "http": {"url": "https://example.com/hook", "headers": {"X-Token": {"env": "TOKEN"}},
+            "expect": [200, "3xx"], "signature": {"secret": "s3cret"}},
+        "jitter": "10%", "expires_after": "1h", "concurrency": 2, "rate": "10/1m"
+    }));
+    assert!(spec.enabled);
+    spec.builder("nightly").unwrap();
+    let written = serde_json::to_value(&spec).unwrap();
+    assert_eq!(read(written), spec);
+}
+
+#[test]
+fn short_forms_are_read() {
+    let spec = read(json!({"every": "5m", "retry": 2, "misfire": "skip_to_next", "topic": "t"}));
+    assert_eq!(spec.retry.unwrap().retries, Some(2));
+    assert_eq!(spec.misfire.unwrap(), Misfire::skip_to_next());
+}
+
+#[test]
+fn what_is_wrong_is_named_with_the_way_out() {
+    let job = |more: Value| {
+        let mut job = json!({"cron": "0 2 * * *", "topic": "t"});
+        let members = more.as_object().unwrap().clone();
+        job.as_object_mut().unwrap().extend(members);
+        job
+    };
+    for (value, words) in [
+        (json!({"topic": "t"}), "say one of cron, every and at"),
+        (json!({"every": "5m"}), "say one of http, command, publish and topic"),
+        (job(json!({"every": "5m"})), "say only one of cron, every and at"),
+        (job(json!({"http": {"url": "http://a"}})), "say only one of http"),
+        (job(json!({"zone": "Europe/Warsav"})), "zone: "),
+        (job(json!({"cron": "61 * * * *"})), "cron: "),
+        (job(json!({"timeout": "5"})), "has no unit"),
+        (job(json!({"retry": {"waits": ["1s"], "first": "1s"}})), "say one or the other"),
+        (job(json!({"retry": -1})), "fewer than none"),
+        (job(json!({"misfire": "sometimes"})), "there is no misfire policy"),
+        (job(json!({"overlap": "maybe"})), "there is no overlap policy"),
+        (job(json!({"priority": 10})), "priority: "),
+        (job(json!({"rate": "often"})), "such as 10/1m"),
+        (job(json!({"jitter": "200%"})), "1% to 100%"),
+        (job(json!({"concurrency": 0})), "allow at least 1"),
+        (job(json!({"croon": "x"})), "unknown field `croon`"),
+    ] {
+        let error = refused(value.clone());
+        assert!(error.contains(words), "{value}: {error}");
+    }
+}
+
+#[test]
+fn several_mistakes_are_reported_together() {
+    let spec = read(json!({"cron": "x", "zone": "Nowhere", "priority": 12, "topic": "t"}));
+    let fields: Vec<String> = spec.check("nightly").into_iter().map(|one| one.field).collect();
+    assert_eq!(fields, ["cron", "zone", "priority"]);
+}
+
+#[test]
+fn secrets_are_never_shown() {
+    let spec = read(json!({
+        "every": "5m",
+        "http": {"url": "https://a/", "headers": {"Authorization": "Bearer s3cret", "X": {"env": "X"}},
+            "signature": {"secret": "s3cret"}}
+    }));
+    let view = spec.target().unwrap().view();
+    assert!(!view.to_string().contains("s3cret"), "{view}");
+    assert_eq!((&view["kind"], &view["headers"]["X"]["env"]), (&json!("http"), &json!("X")));
+    assert!(!format!("{spec:?}").contains("s3cret"));
+}
+
+#[test]
+fn a_body_says_what_a_job_does() {
+    let http = HttpTarget { url: "https://a/".to_owned(), ..HttpTarget::default() };
+    let work = Work { target: Target::Http(http), payload: Some(json!(1)) };
+    let body = serde_json::to_vec(&work).unwrap();
+    assert_eq!(Work::of(HTTP_TOPIC, &body), work);
+    assert_eq!(Work::of("report", b"{\"a\":1}").target, Target::Code("report".to_owned()));
+}

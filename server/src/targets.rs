@@ -1,0 +1,67 @@
+//! Handlers for jobs without code: call a URL, run a program, publish a message. What to do is the body of
+//! the message, so any node with the same tools can do it.
+
+mod command;
+mod exchange;
+mod group;
+mod guard;
+mod http;
+mod output;
+mod publish;
+mod signature;
+mod vault;
+
+use std::sync::Arc;
+
+use punctual::{Builder, Clock, HandlerError, Result};
+
+pub use guard::Guard;
+pub use signature::sign;
+pub use vault::Vault;
+pub(crate) use vault::resolve;
+
+use crate::config::{CommandConfig, Config};
+use crate::spec::{COMMAND_TOPIC, HTTP_TOPIC, PUBLISH_TOPIC};
+
+/// What targets work with.
+#[derive(Clone)]
+pub struct Tools {
+    client: reqwest::Client,
+    guard: Guard,
+    vault: Vault,
+    command: Arc<CommandConfig>,
+    clock: Arc<dyn Clock>,
+}
+
+impl Tools {
+    /// The tools that a configuration allows.
+    pub fn new(config: &Config, clock: Arc<dyn Clock>) -> Result<Self> {
+        let guard = Guard::new(config.http.clone());
+        Ok(Self {
+            client: guard.client()?,
+            guard,
+            vault: Vault::of(config),
+            command: Arc::new(config.command.clone()),
+            clock,
+        })
+    }
+
+    /// What gives out secrets.
+    pub fn vault(&self) -> &Vault {
+        &self.vault
+    }
+
+    /// Gives a builder the handlers of the targets.
+    pub fn register(&self, builder: Builder) -> Builder {
+        builder
+            .handler(HTTP_TOPIC, http::HttpRunner(self.clone()))
+            .handler(COMMAND_TOPIC, command::CommandRunner(self.clone()))
+            .handler(PUBLISH_TOPIC, publish::PublishRunner)
+    }
+}
+
+/// A message that says something else than its topic.
+fn misdirected(topic: &str) -> HandlerError {
+    HandlerError::new(format!("the message of the topic {topic} asks for another target"))
+        .permanent()
+}

@@ -1,0 +1,175 @@
+//! The target `command`: runs a program in a group of its own, with the environment it is allowed, and
+//! writes what it says into the log of the execution.
+
+use std::process::{ExitStatus, Stdio};
+use std::time::Duration;
+
+use punctual::clock::{add, within};
+use punctual::{Context, Error, Handler, HandlerError, HandlerResult, Outcome, Result};
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::process::{Child, ChildStdin, Command};
+
+use super::group::Group;
+use super::output::Lines;
+use super::{Tools, misdirected};
+use crate::spec::{COMMAND_TOPIC, CommandTarget, Secret, Target, Work};
+use crate::template::{Escape, Facts, Template};
+
+/// The variables a program sees when the configuration does not say.
+const ENV_DEFAULT: [&str; 6] = ["PATH", "HOME", "LANG", "TZ", "TMPDIR", "USER"];
+/// How long a program that was asked to end may take.
+const GRACE: Duration = Duration::from_secs(3);
+/// How long output may come after the program ended, from something it left behind.
+const OUTPUT_PATIENCE: Duration = Duration::from_secs(1);
+
+/// Runs programs.
+pub(super) struct CommandRunner(pub(super) Tools);
+
+impl Handler<Work> for CommandRunner {
+    async fn handle(&self, work: Work, context: Context) -> HandlerResult {
+        let Work { target: Target::Command(target), payload } = work else {
+            return Err(misdirected(COMMAND_TOPIC));
+        };
+        let facts = Facts::of(&context, payload.as_ref());
+        let permanent = |error: Error| HandlerError::from(error).permanent();
+        self.allowed(&target).map_err(permanent)?;
+        let mut command = self.command(&target, &facts, &context).map_err(permanent)?;
+        let input = match &target.input {
+            Some(input) => render(input, &facts).map_err(permanent)?,
+            None => String::new(),
+        };
+        let child = command.spawn().map_err(|error| {
+            HandlerError::new(format!("{:?} cannot be started: {error}", target.program))
+        })?;
+        let status = self.run(child, input, &context).await?;
+        judge(&target, status, &context)
+    }
+}
+
+impl CommandRunner {
+    /// Another node may have stored it; this one decides for itself.
+    fn allowed(&self, target: &CommandTarget) -> Result<()> {
+        let config = &self.0.command;
+        if !config.enabled {
+            return Err(Error::invalid(
+                "this server runs no programs; set command.enabled = true in its configuration",
+            ));
+        }
+        let program = if target.shell { "sh" } else { target.program.as_str() };
+        if config.programs.is_empty() || config.programs.iter().any(|listed| listed == program) {
+            return Ok(());
+        }
+        Err(Error::invalid(format!(
+            "{program:?} is not in command.programs of the configuration; add it there"
+        )))
+    }
+
+    fn command(&self, target: &CommandTarget, facts: &Facts, context: &Context) -> Result<Command> {
+        let mut command = if target.shell {
+            let mut shell = Command::new("sh");
+            shell.arg("-c").arg(&target.program);
+            shell
+        } else {
+            let mut program = Command::new(&target.program);
+            for arg in &target.args {
+                program.arg(render(arg, facts)?);
+            }
+            program
+        };
+        command.env_clear();
+        let allowed = self.0.command.env.clone();
+        let allowed = allowed.unwrap_or_else(|| ENV_DEFAULT.map(str::to_owned).to_vec());
+        command.envs(allowed.iter().filter_map(|name| Some((name, std::env::var_os(name)?))));
+        command.env("PUNCTUAL_MESSAGE", context.message_id().to_string());
+        command.env("PUNCTUAL_ATTEMPT", context.attempt().to_string());
+        command.envs(context.job().map(|job| ("PUNCTUAL_JOB", job.to_string())));
+        command.envs(context.nominal().map(|at| ("PUNCTUAL_NOMINAL", at.to_string())));
+        for (name, secret) in &target.env {
+            let text = match secret {
+                Secret::Plain(text) => render(text, facts)?,
+                secret => self.0.vault.open(secret)?,
+            };
+            command.env(name, text);
+        }
+        if let Some(directory) = &target.directory {
+            command.current_dir(directory);
+        }
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command.process_group(0).kill_on_drop(true);
+        Ok(command)
+    }
+
+    /// Waits for its end, and ends it when the attempt is asked to stop.
+    async fn run(
+        &self,
+        mut child: Child,
+        input: String,
+        context: &Context,
+    ) -> Result<ExitStatus, HandlerError> {
+        let clock = &*self.0.clock;
+        let mut group = Group::led_by(child.id());
+        let (stdin, out, err) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
+        let mut talk = Box::pin(async move {
+            tokio::join!(feed(stdin, input), listen(out, context), listen(err, context));
+        });
+        let mut talking = true;
+        loop {
+            tokio::select! {
+                status = child.wait() => {
+                    let status = status.map_err(HandlerError::from)?;
+                    if talking {
+                        let _ = within(clock, add(clock.now(), OUTPUT_PATIENCE), &mut talk).await;
+                    }
+                    group.let_go();
+                    return Ok(status);
+                }
+                () = &mut talk, if talking => talking = false,
+                cause = context.cancelled() => {
+                    group.ask();
+                    let ended = within(clock, add(clock.now(), GRACE), child.wait()).await;
+                    // Also what the program itself had started and not ended.
+                    group.kill();
+                    let how = if ended.is_some() { "ended" } else { "was killed" };
+                    let text = format!("the program {how} because of {cause:?}");
+                    return Err(HandlerError::new(text));
+                }
+            }
+        }
+    }
+}
+
+fn render(template: &str, facts: &Facts) -> Result<String> {
+    Template::parse(template)?.render(facts, Escape::None)
+}
+
+/// Gives a program its input; one that reads none of it is no mistake.
+async fn feed(stdin: Option<ChildStdin>, input: String) {
+    if let Some(mut stdin) = stdin {
+        let _ = stdin.write_all(input.as_bytes()).await;
+    }
+}
+
+/// Writes what comes into the log, line by line.
+async fn listen(stream: Option<impl AsyncRead + Unpin>, context: &Context) {
+    let Some(mut stream) = stream else { return };
+    let (mut lines, mut buffer) = (Lines::default(), [0; 4096]);
+    while let Ok(count @ 1..) = stream.read(&mut buffer).await {
+        lines.take(&buffer[..count], |line| context.log(line));
+    }
+    lines.end(|line| context.log(line));
+}
+
+/// What an exit means.
+fn judge(target: &CommandTarget, status: ExitStatus, context: &Context) -> HandlerResult {
+    let expected = match (status.code(), target.expect.as_slice()) {
+        (Some(code), []) => code == 0,
+        (Some(code), expect) => expect.contains(&code),
+        (None, _) => false,
+    };
+    if expected {
+        context.report_success(status.to_string());
+        return Ok(Outcome::Done);
+    }
+    let last = context.logged().last().map(|line| format!(": {line}")).unwrap_or_default();
+    Err(HandlerError::new(format!("{status}{last}")))
+}

@@ -1,0 +1,163 @@
+//! The target `http`: calls a URL and judges the answer.
+//!
+//! An expected status is success. 408, 425, 429, 500 to 599 and everything that kept an answer from coming
+//! are failures that the job's retry policy deals with; where the answer says when to come again, that
+//! counts. Any other status fails for good, because asking the same again brings the same. `retry_on`
+//! of the job says otherwise.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use punctual::clock::{add, within};
+use punctual::{Context, Handler, HandlerError, HandlerResult, Outcome, Result};
+use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
+use reqwest::{Method, Url};
+use serde_json::Value;
+
+use super::exchange::{Answer, Ask, exchange};
+use super::output::log_lines;
+use super::signature::HEADER_DEFAULT;
+use super::{Tools, misdirected, sign};
+use crate::spec::{HTTP_TOPIC, HttpTarget, Secret, Statuses, Target, Work, length};
+use crate::template::{Escape, Facts, Template, render_json};
+
+/// How long an exchange may take when the job does not say.
+const TIMEOUT_DEFAULT: Duration = Duration::from_secs(30);
+/// How much of an answer is read when the job does not say.
+const ANSWER_BYTES_DEFAULT: u32 = 1024 * 1024;
+/// The longest wait that an answer may ask for.
+const RETRY_AFTER_MAX: u64 = 24 * 60 * 60;
+
+/// Calls URLs.
+pub(super) struct HttpRunner(pub(super) Tools);
+
+impl Handler<Work> for HttpRunner {
+    async fn handle(&self, work: Work, context: Context) -> HandlerResult {
+        let Work { target: Target::Http(target), payload } = work else {
+            return Err(misdirected(HTTP_TOPIC));
+        };
+        let facts = Facts::of(&context, payload.as_ref());
+        let ask = self
+            .ask(&target, &facts, &context)
+            .map_err(|error| HandlerError::from(error).permanent())?;
+        let timeout = match &target.timeout {
+            Some(text) => length(text).map_err(|error| HandlerError::from(error).permanent())?,
+            None => TIMEOUT_DEFAULT,
+        };
+        let clock = &*self.0.clock;
+        let exchange = exchange(&self.0.client, &self.0.guard, ask);
+        let answer = within(clock, add(clock.now(), timeout), exchange)
+            .await
+            .ok_or_else(|| HandlerError::new(format!("no answer within {timeout:?}")))??;
+        judge(&target, &answer, &context)
+    }
+}
+
+impl HttpRunner {
+    fn ask(&self, target: &HttpTarget, facts: &Facts, context: &Context) -> Result<Ask> {
+        let url = Template::parse(&target.url)?.render(facts, Escape::Url)?;
+        let url = Url::parse(&url)
+            .map_err(|error| punctual::Error::invalid(format!("http.url: {error}")))?;
+        let mut headers = self.headers(target, facts)?;
+        let body = match &target.body {
+            Some(body) => Some(body_of(body, &mut headers, facts)?),
+            None => None,
+        };
+        self.mark(target, &mut headers, body.as_deref().unwrap_or_default(), context)?;
+        let method = match &target.method {
+            Some(method) => Method::from_bytes(method.to_ascii_uppercase().as_bytes())
+                .map_err(|_| punctual::Error::invalid(format!("{method:?} is no method")))?,
+            None if body.is_some() => Method::POST,
+            None => Method::GET,
+        };
+        let answer_max = target.answer_max.unwrap_or(ANSWER_BYTES_DEFAULT);
+        Ok(Ask {
+            method,
+            url,
+            headers,
+            body,
+            redirects_max: target.redirects_max.unwrap_or(0),
+            answer_max: usize::try_from(answer_max).unwrap_or(usize::MAX),
+        })
+    }
+
+    fn headers(&self, target: &HttpTarget, facts: &Facts) -> Result<HeaderMap> {
+        let mut headers = HeaderMap::new();
+        for (name, secret) in &target.headers {
+            let text = match secret {
+                Secret::Plain(text) => Template::parse(text)?.render(facts, Escape::None)?,
+                secret => self.0.vault.open(secret)?,
+            };
+            set(&mut headers, name, &text)?;
+        }
+        Ok(headers)
+    }
+
+    /// Says who asks, so that the receiver can tell a repetition, and signs it.
+    fn mark(
+        &self,
+        target: &HttpTarget,
+        headers: &mut HeaderMap,
+        body: &[u8],
+        context: &Context,
+    ) -> Result<()> {
+        set(headers, "Punctual-Attempt", &context.attempt().to_string())?;
+        if !headers.contains_key("idempotency-key") {
+            set(headers, "Idempotency-Key", &context.message_id().to_string())?;
+        }
+        if let Some(signature) = &target.signature {
+            let secret = self.0.vault.open(&signature.secret)?;
+            let signed = sign(secret.as_bytes(), self.0.clock.now(), body)?;
+            set(headers, signature.header.as_deref().unwrap_or(HEADER_DEFAULT), &signed)?;
+        }
+        Ok(())
+    }
+}
+
+fn set(headers: &mut HeaderMap, name: &str, text: &str) -> Result<()> {
+    let bad = |what: &str| punctual::Error::invalid(format!("the header {name:?} has {what}"));
+    let key = HeaderName::from_bytes(name.as_bytes()).map_err(|_| bad("a name that is none"))?;
+    let value =
+        HeaderValue::from_str(text).map_err(|_| bad("a value with signs it cannot have"))?;
+    headers.insert(key, value);
+    Ok(())
+}
+
+/// The bytes of a body; a table is JSON and says so.
+fn body_of(body: &Value, headers: &mut HeaderMap, facts: &Facts) -> Result<Bytes> {
+    let Value::String(text) = body else {
+        headers.entry(CONTENT_TYPE).or_insert(HeaderValue::from_static("application/json"));
+        return Ok(Bytes::from(render_json(body, facts)?.to_string()));
+    };
+    let is_json = headers
+        .get(CONTENT_TYPE)
+        .and_then(|value| value.to_str().ok())
+        .is_some_and(|value| value.to_ascii_lowercase().contains("json"));
+    headers.entry(CONTENT_TYPE).or_insert(HeaderValue::from_static("text/plain; charset=utf-8"));
+    let escape = if is_json { Escape::Json } else { Escape::None };
+    Ok(Bytes::from(Template::parse(text)?.render(facts, escape)?))
+}
+
+/// What an answer means.
+fn judge(target: &HttpTarget, answer: &Answer, context: &Context) -> HandlerResult {
+    let status = answer.status.as_u16();
+    let size = if answer.cut { "more than " } else { "" };
+    let note = format!("{}, {size}{} bytes", answer.status, answer.body.len());
+    log_lines(context, &answer.body);
+    if target.expect.clone().unwrap_or_else(Statuses::success).contains(status) {
+        context.report_success(&note);
+        return Ok(Outcome::Done);
+    }
+    let error = HandlerError::new(format!("the answer was {note}"));
+    let again = match &target.retry_on {
+        Some(statuses) => statuses.contains(status),
+        None => matches!(status, 408 | 425 | 429 | 500..=599),
+    };
+    match (again, answer.retry_after) {
+        (false, _) => Err(error.permanent()),
+        (true, Some(seconds)) => {
+            Err(error.retry_after(Duration::from_secs(seconds.min(RETRY_AFTER_MAX))))
+        }
+        (true, None) => Err(error),
+    }
+}

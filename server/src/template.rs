@@ -1,0 +1,304 @@
+//! Templates: texts with `{{ name }}` in them. A small language on purpose: names, two filters, no logic.
+//! Everything is bounded, and a name that does not exist is refused when the text is checked.
+
+use jiff::Timestamp;
+use jiff::fmt::strtime;
+use punctual::schedule::{Schedule, TextDefaults, near_words};
+use punctual::{Context, Error, Result};
+use serde_json::{Value, json};
+
+/// The most bytes of a template.
+const TEXT_BYTES_MAX: usize = 64 * 1024;
+/// The most bytes that may come of one.
+const RENDERED_BYTES_MAX: usize = 1024 * 1024;
+/// The most names in one.
+const PIECES_MAX: usize = 500;
+/// How deep a JSON body may nest.
+const DEPTH_MAX: usize = 64;
+
+/// The names that exist; below `payload` there may be anything.
+const NAMES: [&str; 8] =
+    ["nominal", "window.start", "window.end", "attempt", "key", "payload", "job", "message"];
+
+/// A text that was read.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Template {
+    pieces: Vec<Piece>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+enum Piece {
+    Text(String),
+    Name { path: Vec<String>, filter: Filter },
+}
+
+#[derive(Clone, Debug, PartialEq)]
+enum Filter {
+    None,
+    Json,
+    Date(String),
+}
+
+/// How values are written into the text around them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Escape {
+    /// As they are.
+    None,
+    /// As the inside of a JSON string.
+    Json,
+    /// As a part of a URL.
+    Url,
+}
+
+impl Template {
+    /// Reads a text; refuses what cannot be meant.
+    pub fn parse(text: &str) -> Result<Self> {
+        if text.len() > TEXT_BYTES_MAX {
+            return Err(Error::invalid(format!(
+                "the template has {} bytes; at most {TEXT_BYTES_MAX} are read",
+                text.len()
+            )));
+        }
+        let (mut pieces, mut rest) = (Vec::new(), text);
+        while let Some((before, after)) = rest.split_once("{{") {
+            let Some((inside, after)) = split_end(after) else {
+                return Err(Error::invalid(
+                    "a {{ has no }} after it; close it, or write {{ \"{{\" }} for the signs themselves",
+                ));
+            };
+            if pieces.len() >= PIECES_MAX {
+                return Err(Error::invalid(format!("at most {PIECES_MAX} names fit a template")));
+            }
+            if !before.is_empty() {
+                pieces.push(Piece::Text(before.to_owned()));
+            }
+            pieces.push(piece(inside.trim())?);
+            rest = after;
+        }
+        if !rest.is_empty() {
+            pieces.push(Piece::Text(rest.to_owned()));
+        }
+        Ok(Self { pieces })
+    }
+
+    /// The text with the values in it.
+    pub fn render(&self, facts: &Facts, escape: Escape) -> Result<String> {
+        let mut text = String::new();
+        for piece in &self.pieces {
+            match piece {
+                Piece::Text(fixed) => text.push_str(fixed),
+                Piece::Name { path, filter } => {
+                    let value = facts.filtered(path, filter)?;
+                    match (&value, filter) {
+                        (value, Filter::Json) => text.push_str(&value.to_string()),
+                        (value, _) => escaped(&plain(value), escape, &mut text),
+                    }
+                }
+            }
+            if text.len() > RENDERED_BYTES_MAX {
+                return Err(Error::invalid(format!(
+                    "the template comes to more than {RENDERED_BYTES_MAX} bytes; send less"
+                )));
+            }
+        }
+        Ok(text)
+    }
+
+    /// The value itself, when the whole text is one name.
+    fn value(&self, facts: &Facts) -> Option<Result<Value>> {
+        match self.pieces.as_slice() {
+            [Piece::Name { path, filter }] => Some(facts.filtered(path, filter)),
+            _ => None,
+        }
+    }
+}
+
+/// Where a `}}` is, quoted ones left out.
+fn split_end(text: &str) -> Option<(&str, &str)> {
+    let mut quoted = false;
+    for (index, c) in text.char_indices() {
+        match c {
+            '"' => quoted = !quoted,
+            '}' if !quoted && text[index..].starts_with("}}") => {
+                return Some((&text[..index], &text[index + 2..]));
+            }
+            _ => {}
+        }
+    }
+    None
+}
+
+fn piece(inside: &str) -> Result<Piece> {
+    if let Some(fixed) = inside.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')) {
+        return Ok(Piece::Text(fixed.to_owned()));
+    }
+    let (name, filter) = match inside.split_once('|') {
+        Some((name, filter)) => (name.trim(), filter_of(filter.trim())?),
+        None => (inside, Filter::None),
+    };
+    let known = NAMES.contains(&name) || name.starts_with("payload.");
+    let path: Vec<String> = name.split('.').map(|part| part.trim().to_owned()).collect();
+    if !known || path.iter().any(String::is_empty) {
+        let near = near_words(name, NAMES);
+        let hint = match near.as_slice() {
+            [] => format!("known are {}, and payload.some.path", NAMES.join(", ")),
+            near => format!("did you mean {}?", near.join(" or ")),
+        };
+        return Err(Error::invalid(format!("a template knows no {name:?}; {hint}")));
+    }
+    let is_time = matches!(name, "nominal" | "window.start" | "window.end");
+    if matches!(filter, Filter::Date(_)) && !is_time && !name.starts_with("payload.") {
+        return Err(Error::invalid(format!("{name} is no time; the filter date is for times")));
+    }
+    Ok(Piece::Name { path, filter })
+}
+
+fn filter_of(text: &str) -> Result<Filter> {
+    if text == "json" {
+        return Ok(Filter::Json);
+    }
+    let format = text
+        .strip_prefix("date")
+        .map(str::trim_start)
+        .and_then(|rest| rest.strip_prefix(':')?.trim().strip_prefix('"')?.strip_suffix('"'));
+    let Some(format) = format else {
+        return Err(Error::invalid(format!(
+            "there is no filter {text:?}; known are json and date:\"%Y-%m-%d\""
+        )));
+    };
+    dated(format, Timestamp::UNIX_EPOCH)?;
+    Ok(Filter::Date(format.to_owned()))
+}
+
+fn dated(format: &str, at: Timestamp) -> Result<String> {
+    strtime::format(format, at).map_err(|error| {
+        Error::invalid(format!("the date format {format:?} cannot be used: {error}"))
+    })
+}
+
+/// What a template may ask for.
+#[derive(Clone, Debug)]
+pub struct Facts {
+    root: Value,
+}
+
+impl Facts {
+    /// What is known about an attempt. The window of a run is the time from the occurrence before to its
+    /// own.
+    pub fn of(context: &Context, payload: Option<&Value>) -> Self {
+        let nominal = context.nominal().unwrap_or_else(|| context.started_at());
+        let start = context.occurrence().and_then(|occurrence| {
+            let seed = Some(occurrence.job.to_string());
+            let defaults = TextDefaults { seed, ..TextDefaults::default() };
+            let schedule = Schedule::parse(occurrence.schedule.as_deref()?, &defaults).ok()?;
+            schedule.prev(occurrence.nominal)
+        });
+        let root = json!({
+            "nominal": nominal,
+            "window": {"start": start.unwrap_or(nominal), "end": nominal},
+            "attempt": context.attempt(),
+            "key": context.key().map(ToString::to_string),
+            "job": context.job().map(ToString::to_string),
+            "message": context.message_id().to_string(),
+            "payload": payload,
+        });
+        Self { root }
+    }
+
+    #[cfg(test)]
+    fn from_json(root: Value) -> Self {
+        Self { root }
+    }
+
+    fn get(&self, path: &[String]) -> Value {
+        let found = path.iter().try_fold(&self.root, |value, part| match value {
+            Value::Object(members) => members.get(part),
+            Value::Array(items) => items.get(part.parse::<usize>().ok()?),
+            _ => None,
+        });
+        found.cloned().unwrap_or_default()
+    }
+
+    fn filtered(&self, path: &[String], filter: &Filter) -> Result<Value> {
+        let value = self.get(path);
+        let Filter::Date(format) = filter else { return Ok(value) };
+        let at = value.as_str().and_then(|text| text.parse::<Timestamp>().ok());
+        let at = at.ok_or_else(|| {
+            Error::invalid(format!("{} is {value}, which is no time", path.join(".")))
+        })?;
+        dated(format, at).map(Value::from)
+    }
+}
+
+/// A value as text.
+fn plain(value: &Value) -> String {
+    match value {
+        Value::Null => String::new(),
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    }
+}
+
+fn escaped(value: &str, escape: Escape, into: &mut String) {
+    use std::fmt::Write as _;
+    match escape {
+        Escape::None => into.push_str(value),
+        Escape::Json => {
+            let quoted = Value::from(value).to_string();
+            into.push_str(&quoted[1..quoted.len() - 1]);
+        }
+        Escape::Url => {
+            for byte in value.bytes() {
+                match byte {
+                    b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => {
+                        into.push(char::from(byte));
+                    }
+                    _ => {
+                        let _ = write!(into, "%{byte:02X}");
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Checks every text of a JSON body.
+pub(crate) fn check_json(body: &Value) -> Result<()> {
+    walk(body, 0, &mut |text| Template::parse(text).map(|_| Value::Null)).map(|_| ())
+}
+
+/// A JSON body with the values in its texts. A text that is one name becomes the value itself, so that a
+/// number stays a number.
+pub(crate) fn render_json(body: &Value, facts: &Facts) -> Result<Value> {
+    walk(body, 0, &mut |text| {
+        let template = Template::parse(text)?;
+        match template.value(facts) {
+            Some(value) => value,
+            None => template.render(facts, Escape::None).map(Value::from),
+        }
+    })
+}
+
+fn walk(
+    value: &Value,
+    depth: usize,
+    change: &mut dyn FnMut(&str) -> Result<Value>,
+) -> Result<Value> {
+    if depth > DEPTH_MAX {
+        return Err(Error::invalid(format!("the body nests deeper than {DEPTH_MAX}")));
+    }
+    match value {
+        Value::String(text) => change(text),
+        Value::Array(items) => items.iter().map(|item| walk(item, depth + 1, change)).collect(),
+        Value::Object(members) => {
+            let read = members
+                .iter()
+                .map(|(name, member)| Ok((name.clone(), walk(member, depth + 1, change)?)));
+            read.collect::<Result<serde_json::Map<_, _>>>().map(Value::Object)
+        }
+        other => Ok(other.clone()),
+    }
+}
+
+#[cfg(test)]
+mod tests;

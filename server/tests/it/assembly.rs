@@ -1,0 +1,63 @@
+//! A whole server out of a configuration, over a real socket.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use punctual::SystemClock;
+use punctual::clock::{Clock, add, within};
+use punctual_server::config::{Loaded, Sources};
+use punctual_server::{Assembly, Running};
+
+/// Longer than anything here takes on a busy machine.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+async fn start(file: Option<PathBuf>, flags: &[(&'static str, &'static str, &str)]) -> Running {
+    let mut sources = Sources { file, ..Sources::default() };
+    sources.flags.push(("--listen", "server.listen", "127.0.0.1:0".to_owned()));
+    sources.flags.push(("--storage", "storage.address", "memory:".to_owned()));
+    sources.flags.extend(flags.iter().map(|(flag, key, value)| (*flag, *key, (*value).to_owned())));
+    let Loaded { config, file } = sources.load().unwrap();
+    let loaded = Loaded { config, file };
+    Assembly { loaded, sources, demo: false }.start().await.unwrap()
+}
+
+async fn names(running: &Running) -> Vec<String> {
+    let status = running.app().punctual.admin().status().await;
+    status
+        .jobs
+        .into_iter()
+        .filter(|job| job.retired.is_none())
+        .map(|job| job.name.to_string())
+        .collect()
+}
+
+#[tokio::test]
+async fn a_changed_file_changes_the_jobs_and_a_wrong_one_does_not() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("punctual.toml");
+    let job = |name: &str| format!("[jobs.{name}]\nevery = \"1h\"\ntopic = \"t\"\n");
+    std::fs::write(&file, job("one")).unwrap();
+    let running = start(Some(file.clone()), &[]).await;
+    assert_eq!(names(&running).await, ["one"]);
+    std::fs::write(&file, "[jobs.two]\nevery = \"never\"\n").unwrap();
+    std::fs::write(&file, job("three") + &job("two")).unwrap();
+    let changed = async {
+        while names(&running).await != ["three", "two"] {
+            SystemClock.sleep_until(add(SystemClock.now(), Duration::from_millis(50))).await;
+        }
+    };
+    within(&SystemClock, add(SystemClock.now(), PATIENCE), changed).await.unwrap();
+    assert!(running.shutdown().await.is_clean());
+}
+
+#[tokio::test]
+async fn a_process_without_the_role_api_does_not_listen() {
+    let running = start(None, &[("--roles", "server.roles", "worker,relay")]).await;
+    assert_eq!(running.address(), None);
+    running.shutdown().await;
+    let running = start(None, &[]).await;
+    let address = running.address().unwrap();
+    assert_ne!(address.port(), 0);
+    tokio::net::TcpStream::connect(address).await.unwrap();
+    running.shutdown().await;
+}
