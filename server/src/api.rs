@@ -2,18 +2,29 @@
 
 mod batches;
 mod dead_letters;
+mod events;
 mod executions;
 mod jobs;
 mod messages;
+mod overview;
 mod queues;
+mod series;
+mod settings;
 mod storage;
 mod topics;
+mod views;
+mod webhooks;
+mod work;
+mod workers;
 
 use axum::Json;
 use axum::Router;
 use axum::routing::get;
 use utoipa::OpenApi;
 use utoipa_axum::router::OpenApiRouter;
+
+pub(crate) use events::{check_kinds, means};
+pub(crate) use executions::milliseconds;
 
 use crate::app::App;
 
@@ -35,7 +46,15 @@ pub(crate) fn routes() -> Router<App> {
         .merge(batches::routes())
         .merge(queues::routes())
         .merge(topics::routes())
-        .merge(storage::routes());
+        .merge(storage::routes())
+        .merge(work::routes())
+        .merge(workers::routes())
+        .merge(webhooks::routes())
+        .merge(events::routes())
+        .merge(overview::routes())
+        .merge(series::routes())
+        .merge(settings::routes())
+        .merge(views::routes());
     let (router, description) =
         OpenApiRouter::with_openapi(Description::openapi()).nest("/api/v1", v1).split_for_parts();
     router.route("/api/openapi.json", get(|| async move { Json(description) }))

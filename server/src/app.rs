@@ -5,8 +5,11 @@ use std::sync::Arc;
 use punctual::documents::Documents;
 use punctual::{Clock, Inspect, Punctual, Storage};
 use punctual_connect::Opened;
+use serde_json::Value;
 
 use crate::audit::Audit;
+use crate::metrics::Meters;
+use crate::node::{Identity, Node};
 use crate::queues::Ours;
 use crate::redact::Redaction;
 
@@ -33,6 +36,7 @@ pub struct App {
     redaction: Arc<Redaction>,
     opened: Option<Arc<(String, Opened)>>,
     ours: Arc<Ours>,
+    node: Arc<Node>,
 }
 
 impl App {
@@ -40,7 +44,8 @@ impl App {
     pub fn new(parts: Parts) -> Self {
         let audit = Audit::new(parts.documents.clone(), parts.clock.clone());
         let (redaction, ours) = (Arc::default(), Arc::default());
-        Self { parts: Arc::new(parts), audit, redaction, opened: None, ours }
+        let node = Arc::new(Node::new(parts.clock.now()));
+        Self { parts: Arc::new(parts), audit, redaction, opened: None, ours, node }
     }
 
     /// Hides what these rules name in every view.
@@ -53,6 +58,18 @@ impl App {
     #[must_use]
     pub fn stored_in(self, kind: impl Into<String>, opened: Opened) -> Self {
         Self { opened: Some(Arc::new((kind.into(), opened))), ..self }
+    }
+
+    /// Says who this node is, what its process counts, and the configuration in force without secrets.
+    #[must_use]
+    pub fn on_node(self, identity: Identity, meters: Meters, settings: Option<Value>) -> Self {
+        let node = Node { identity, meters, settings, ..Node::new(self.parts.clock.now()) };
+        Self { node: Arc::new(node), ..self }
+    }
+
+    /// What this node keeps in memory.
+    pub(crate) fn node(&self) -> &Node {
+        &self.node
     }
 
     /// What nobody gets to see.

@@ -17,10 +17,14 @@ use tokio::task::JoinSet;
 pub use reload::SOURCE;
 
 use crate::app::{App, Parts};
+use crate::background::attend;
 use crate::config::{Config, Length, Loaded, ServerRole, Sources};
 use crate::listen::{Listening, listen};
+use crate::metrics::Meters;
+use crate::node::Identity;
 use crate::router::router;
 use crate::targets::{Tools, resolve};
+use crate::webhooks::Webhooks;
 use reload::Reloader;
 
 /// How many messages of a queue at once, when nobody says.
@@ -63,7 +67,13 @@ impl Assembly {
         };
         let opened = open(&resolve(&config.storage.address)?).await?;
         let tools = Tools::new(config, clock.clone())?;
-        let mut builder = builder(config, &opened, &tools);
+        let meters = Meters::default();
+        let mut builder = builder(config, &opened, &tools).on_event(meters.hook());
+        if config.webhooks.enabled {
+            let documents = opened.documents.clone();
+            let webhooks = Webhooks::new(tools.clone(), documents, clock.clone(), &config.webhooks);
+            builder = webhooks.register(builder);
+        }
         builder = with_transports(builder, config).await?;
         if demo {
             builder = demo::furnish(builder);
@@ -75,7 +85,8 @@ impl Assembly {
             inspect: opened.inspect.clone(),
             documents: opened.documents.clone(),
             clock: clock.clone(),
-        });
+        })
+        .on_node(identity(config), meters, serde_json::to_value(config.hidden()).ok());
         let schedules = roles.contains(&ServerRole::Scheduler);
         let mut reloader = Reloader::new(&loaded, sources, punctual.clone(), tools);
         if schedules {
@@ -108,6 +119,7 @@ impl Running {
     }
 
     fn background(&mut self, listening: Option<Listening>, reloader: Option<Reloader>, demo: bool) {
+        self.tasks.spawn(attend(self.app.clone()));
         if let Some(listening) = listening {
             self.address = Some(listening.address());
             let (router, stopped) = (router(self.app.clone()), stopped(self.stop.subscribe()));
@@ -139,6 +151,13 @@ impl Running {
         }
         stopped
     }
+}
+
+/// Who this node says it is.
+fn identity(config: &Config) -> Identity {
+    let roles = serde_json::to_value(&config.server.roles).unwrap_or_default();
+    let roles = serde_json::from_value(roles).unwrap_or_default();
+    Identity { roles, ..Identity::default() }
 }
 
 /// Waits until the server is told to stop, or is gone.

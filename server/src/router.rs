@@ -8,13 +8,16 @@ use axum::response::Response;
 use crate::api;
 use crate::app::App;
 use crate::caller::{Caller, Role};
-use crate::idempotency;
+use crate::{health, idempotency, metrics};
 
 /// Everything the server answers.
 pub fn router(app: App) -> Router {
     api::routes()
+        .merge(metrics::routes())
         .layer(from_fn_with_state(app.clone(), idempotency::layer))
         .layer(from_fn(anybody))
+        // Outside of it: who asks how a node is need not be known.
+        .merge(health::routes())
         .with_state(app)
 }
 
