@@ -3,13 +3,21 @@
 
 mod assembly;
 mod dead;
+mod events;
+mod health;
 mod idempotency;
 mod jobs;
+mod living;
 mod messages;
 mod messages_bulk;
 mod messages_sending;
+mod metrics;
+mod overview;
 mod queues;
+mod remote;
 mod site;
 mod targets;
 mod topics;
+mod views;
+mod webhooks;
 mod work;

@@ -54,6 +54,21 @@ impl Site {
         Self { app, router, ..self }
     }
 
+    /// Another node on the same storage.
+    pub(crate) fn another(&self) -> Self {
+        let (app, clock) = (&self.app, self.clock.clone());
+        let builder = Punctual::builder().stores(app.storage.clone(), app.inspect.clone());
+        let punctual = Arc::new(builder.clock(clock.clone()).build().unwrap());
+        let app = App::new(Parts { punctual, ..Parts::clone(app) });
+        let router = router(app.clone());
+        Self { app, clock, router }
+    }
+
+    /// The answer as it comes, for streams.
+    pub(crate) async fn raw(&self, request: Request<Body>) -> axum::response::Response {
+        self.router.clone().oneshot(request).await.unwrap()
+    }
+
     pub(crate) async fn send(&self, request: Request<Body>) -> Answered {
         let response = self.router.clone().oneshot(request).await.unwrap();
         let (status, headers) = (response.status(), response.headers().clone());
