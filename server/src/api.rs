@@ -5,22 +5,33 @@ mod batches;
 mod calendar;
 mod clock_change;
 mod dead_letters;
+mod events;
 mod executions;
 mod jobs;
 mod messages;
+mod overview;
 mod queues;
 mod schedule;
+mod series;
 mod session;
+mod settings;
 mod storage;
 mod tokens;
 mod topics;
 mod users;
+mod views;
+mod webhooks;
+mod work;
+mod workers;
 
 use axum::Json;
 use axum::Router;
 use axum::routing::get;
 use utoipa::OpenApi;
 use utoipa_axum::router::OpenApiRouter;
+
+pub(crate) use events::{check_kinds, means};
+pub(crate) use executions::milliseconds;
 
 use crate::app::App;
 
@@ -48,7 +59,15 @@ pub(crate) fn routes() -> Router<App> {
         .merge(session::routes())
         .merge(users::routes())
         .merge(tokens::routes())
-        .merge(audit::routes());
+        .merge(audit::routes())
+        .merge(work::routes())
+        .merge(workers::routes())
+        .merge(webhooks::routes())
+        .merge(events::routes())
+        .merge(overview::routes())
+        .merge(series::routes())
+        .merge(settings::routes())
+        .merge(views::routes());
     let (router, description) =
         OpenApiRouter::with_openapi(Description::openapi()).nest("/api/v1", v1).split_for_parts();
     router.route("/api/openapi.json", get(|| async move { Json(description) }))

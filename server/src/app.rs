@@ -5,9 +5,12 @@ use std::sync::Arc;
 use punctual::documents::Documents;
 use punctual::{Clock, Inspect, Punctual, Storage};
 use punctual_connect::Opened;
+use serde_json::Value;
 
 use crate::audit::Audit;
 use crate::auth::{Auth, AuthSettings, Authenticate};
+use crate::metrics::Meters;
+use crate::node::{Identity, Node};
 use crate::queues::Ours;
 use crate::redact::Redaction;
 
@@ -36,6 +39,7 @@ pub struct App {
     redaction: Arc<Redaction>,
     opened: Option<Arc<(String, Opened)>>,
     ours: Arc<Ours>,
+    node: Arc<Node>,
 }
 
 impl App {
@@ -44,7 +48,9 @@ impl App {
         let audit = Audit::new(parts.documents.clone(), parts.clock.clone());
         let auth = Auth::new(AuthSettings::default(), &parts.documents, &parts.clock);
         let (redaction, ours) = (Arc::default(), Arc::default());
-        Self { parts: Arc::new(parts), audit, auth, demo: false, redaction, opened: None, ours }
+        let node = Arc::new(Node::new(parts.clock.now()));
+        let (demo, opened) = (false, None);
+        Self { parts: Arc::new(parts), audit, auth, demo, redaction, opened, ours, node }
     }
 
     /// Knows callers in this way; without it everybody on this machine may do everything.
@@ -86,6 +92,18 @@ impl App {
     #[must_use]
     pub fn stored_in(self, kind: impl Into<String>, opened: Opened) -> Self {
         Self { opened: Some(Arc::new((kind.into(), opened))), ..self }
+    }
+
+    /// Says who this node is, what its process counts, and the configuration in force without secrets.
+    #[must_use]
+    pub fn on_node(self, identity: Identity, meters: Meters, settings: Option<Value>) -> Self {
+        let node = Node { identity, meters, settings, ..Node::new(self.parts.clock.now()) };
+        Self { node: Arc::new(node), ..self }
+    }
+
+    /// What this node keeps in memory.
+    pub(crate) fn node(&self) -> &Node {
+        &self.node
     }
 
     /// What nobody gets to see.

@@ -19,11 +19,15 @@ pub use reload::SOURCE;
 
 use crate::app::{App, Parts};
 use crate::auth::{AuthSettings, Mode, Proxy};
+use crate::background::attend;
 use crate::config::{AuthMode, Config, Length, Loaded, ServerRole, Sources};
 use crate::listen::{Listening, listen};
+use crate::metrics::Meters;
+use crate::node::Identity;
 use crate::redact::Redaction;
 use crate::router::router;
 use crate::targets::{Tools, resolve};
+use crate::webhooks::Webhooks;
 use reload::Reloader;
 
 /// How many messages of a queue at once, when nobody says.
@@ -67,7 +71,13 @@ impl Assembly {
         let address = resolve(&config.storage.address)?;
         let opened = open(&address).await?;
         let tools = Tools::new(config, clock.clone())?;
-        let mut builder = builder(config, &opened, &tools);
+        let meters = Meters::default();
+        let mut builder = builder(config, &opened, &tools).on_event(meters.hook());
+        if config.webhooks.enabled {
+            let documents = opened.documents.clone();
+            let webhooks = Webhooks::new(tools.clone(), documents, clock.clone(), &config.webhooks);
+            builder = webhooks.register(builder);
+        }
         builder = with_transports(builder, config).await?;
         if demo {
             builder = demo::furnish(builder);
@@ -83,7 +93,8 @@ impl Assembly {
         .authenticating(auth_settings(config)?)
         .demonstrating(demo)
         .redacting(Redaction::new(&config.redact.names)?)
-        .stored_in(kind_of(&address), opened.clone());
+        .stored_in(kind_of(&address), opened.clone())
+        .on_node(identity(config), meters, serde_json::to_value(config.hidden()).ok());
         warn_without_users(&app).await;
         let schedules = roles.contains(&ServerRole::Scheduler);
         let mut reloader = Reloader::new(&loaded, sources, punctual.clone(), tools);
@@ -117,6 +128,7 @@ impl Running {
     }
 
     fn background(&mut self, listening: Option<Listening>, reloader: Option<Reloader>, demo: bool) {
+        self.tasks.spawn(attend(self.app.clone()));
         if let Some(listening) = listening {
             self.address = Some(listening.address());
             let router = prefixed(router(self.app.clone()), &self.app.auth().settings.prefix);
@@ -149,6 +161,13 @@ impl Running {
         }
         stopped
     }
+}
+
+/// Who this node says it is.
+fn identity(config: &Config) -> Identity {
+    let roles = serde_json::to_value(&config.server.roles).unwrap_or_default();
+    let roles = serde_json::from_value(roles).unwrap_or_default();
+    Identity { roles, ..Identity::default() }
 }
 
 /// Waits until the server is told to stop, or is gone.

@@ -7,6 +7,7 @@ mod group;
 mod guard;
 mod http;
 mod output;
+mod post;
 mod publish;
 mod signature;
 mod vault;
@@ -16,6 +17,7 @@ use std::sync::Arc;
 use punctual::{Builder, Clock, HandlerError, Result};
 
 pub use guard::Guard;
+pub(crate) use post::Posted;
 pub use signature::sign;
 pub use vault::Vault;
 pub(crate) use vault::resolve;

@@ -186,7 +186,7 @@ async fn list(
 }
 
 /// Looks for a page of executions, over a bounded number of rows.
-async fn look(
+pub(crate) async fn look(
     app: &App,
     filter: &ExecutionFilter,
     page: Page<ExecutionId>,

@@ -61,6 +61,21 @@ impl Site {
         Self { app, router, ..self }
     }
 
+    /// Another node on the same storage.
+    pub(crate) fn another(&self) -> Self {
+        let (app, clock) = (&self.app, self.clock.clone());
+        let builder = Punctual::builder().stores(app.storage.clone(), app.inspect.clone());
+        let punctual = Arc::new(builder.clock(clock.clone()).build().unwrap());
+        let app = App::new(Parts { punctual, ..Parts::clone(app) });
+        let router = router(app.clone());
+        Self { app, clock, router, role: None }
+    }
+
+    /// The answer as it comes, for streams.
+    pub(crate) async fn raw(&self, request: Request<Body>) -> axum::response::Response {
+        self.router.clone().oneshot(request).await.unwrap()
+    }
+
     pub(crate) async fn send(&self, mut request: Request<Body>) -> Answered {
         if let Some(role) = self.role {
             let name = role.to_string();

@@ -1,0 +1,224 @@
+//! What happens, as it happens, as server-sent events, of all jobs or of one. A listener that is too slow
+//! misses some and is told how many; the process never waits for one. The tick of every second is made once
+//! for all of them.
+
+use std::collections::VecDeque;
+use std::convert::Infallible;
+use std::sync::Arc;
+
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::response::sse::{Event as Frame, KeepAlive, Sse};
+use axum::response::{IntoResponse, Response};
+use futures_util::stream::unfold;
+use punctual::Event;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use tokio::sync::broadcast::Receiver;
+use tokio::sync::broadcast::error::RecvError;
+use tokio::sync::{OwnedSemaphorePermit, watch};
+use utoipa::IntoParams;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use crate::app::App;
+use crate::caller::{Caller, Role};
+use crate::extract::Query;
+use crate::problem::{Answer, Problem};
+
+/// The most messages of a job that one listener remembers, to know later events about them.
+const MESSAGES_MAX: usize = 1_000;
+
+/// What this file answers.
+pub(crate) fn routes() -> OpenApiRouter<App> {
+    OpenApiRouter::new().routes(routes!(listen))
+}
+
+/// Which events.
+#[derive(Clone, Debug, Default, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields, default)]
+#[into_params(parameter_in = Query)]
+struct EventQuery {
+    /// Only of this job.
+    job: Option<String>,
+    /// Only of this topic.
+    topic: Option<String>,
+    /// Only these kinds, with commas between them; `attempt.*` means all that begin so.
+    kinds: Option<String>,
+}
+
+/// Which events a listener hears.
+#[derive(Debug, Default)]
+struct Filter {
+    job: Option<String>,
+    topic: Option<String>,
+    kinds: Vec<String>,
+    /// Messages of the job, the newest last.
+    messages: VecDeque<String>,
+}
+
+/// Whether a kind is meant by a word such as `attempt.failed`, `attempt.*` or `*`.
+pub(crate) fn means(word: &str, kind: &str) -> bool {
+    match word.strip_suffix('*') {
+        Some(start) => kind.starts_with(start),
+        None => word == kind,
+    }
+}
+
+/// Refuses words that mean no kind at all.
+pub(crate) fn check_kinds(field: &str, words: &[String]) -> Answer<()> {
+    let known = |word: &String| Event::LIST.iter().any(|info| means(word, info.name));
+    match words.iter().find(|word| !known(word)) {
+        None => Ok(()),
+        Some(word) => {
+            let problem =
+                format!("{word:?} is no kind of event, such as attempt.failed or attempt.*");
+            Err(Problem::refused(format!("`{field}`: {problem}")).field(field, problem))
+        }
+    }
+}
+
+impl Filter {
+    fn new(query: EventQuery) -> Answer<Self> {
+        let kinds = query.kinds.unwrap_or_default();
+        let kinds = kinds.split(',').map(str::trim).filter(|word| !word.is_empty());
+        let kinds: Vec<String> = kinds.map(ToOwned::to_owned).collect();
+        check_kinds("kinds", &kinds)?;
+        Ok(Self { job: query.job, topic: query.topic, kinds, messages: VecDeque::new() })
+    }
+
+    fn takes(&mut self, kind: &str, event: &Value) -> bool {
+        let of_job = self.is_of_job(event);
+        let of_topic = self.topic.as_deref().is_none_or(|topic| event["topic"] == topic);
+        let of_kind = self.kinds.is_empty() || self.kinds.iter().any(|word| means(word, kind));
+        of_job && of_topic && of_kind
+    }
+
+    /// Whether an event is of the job: it says so, or is about a message of which one said so before.
+    fn is_of_job(&mut self, event: &Value) -> bool {
+        let Some(job) = &self.job else { return true };
+        let message = event["message"].as_str();
+        if event["job"] == job.as_str() {
+            if let Some(message) =
+                message.filter(|message| !self.messages.iter().any(|known| known == message))
+            {
+                self.messages.push_back(message.to_owned());
+                if self.messages.len() > MESSAGES_MAX {
+                    self.messages.pop_front();
+                }
+            }
+            return true;
+        }
+        message.is_some_and(|message| self.messages.iter().any(|known| known == message))
+    }
+}
+
+/// One who listens.
+struct Listener {
+    events: Receiver<Arc<Event>>,
+    ticks: watch::Receiver<Arc<str>>,
+    filter: Filter,
+    count: u64,
+    is_over: bool,
+    /// The ticks come from it.
+    _app: App,
+    _seat: OwnedSemaphorePermit,
+}
+
+/// Every event from now on, by the name of its kind; a `tick` with counts and rates every second; `missed`
+/// when the listener was too slow. Ends with the process.
+#[utoipa::path(get, path = "/events", tag = "events", params(EventQuery),
+    responses((status = 200, content_type = "text/event-stream", body = String), (status = 422, body = Problem),
+        (status = 503, body = Problem)))]
+async fn listen(
+    State(app): State<App>,
+    caller: Caller,
+    Query(query): Query<EventQuery>,
+) -> Answer<Response> {
+    caller.must_be(Role::Viewer)?;
+    let filter = Filter::new(query)?;
+    let later = |why| Problem::new(StatusCode::SERVICE_UNAVAILABLE, why);
+    let seat = app.node().listeners.clone().try_acquire_owned();
+    let seat = seat.map_err(|_| later("as many listen as may; come again later"))?;
+    // Listened to before it is asked, so that the end of a process cannot fall between.
+    let (events, mut ticks) = (app.punctual.events().listen(), app.node().live.ticks());
+    if app.punctual.is_stopping() {
+        return Err(later("the process is stopping; ask another node"));
+    }
+    ticks.mark_unchanged();
+    let listener =
+        Listener { events, ticks, filter, count: 0, is_over: false, _app: app, _seat: seat };
+    Ok(Sse::new(unfold(listener, next)).keep_alive(KeepAlive::default()).into_response())
+}
+
+async fn next(mut listener: Listener) -> Option<(Result<Frame, Infallible>, Listener)> {
+    if listener.is_over {
+        return None;
+    }
+    let (name, data) = listener.heard().await?;
+    listener.count += 1;
+    let frame = Frame::default().event(name).id(listener.count.to_string()).data(data);
+    Some((Ok(frame), listener))
+}
+
+impl Listener {
+    /// The next thing that this listener hears; nothing when there will be no more.
+    async fn heard(&mut self) -> Option<(&'static str, String)> {
+        loop {
+            let event = tokio::select! {
+                event = self.events.recv() => event,
+                changed = self.ticks.changed() => {
+                    changed.ok()?;
+                    return Some(("tick", self.ticks.borrow_and_update().to_string()));
+                }
+            };
+            match event {
+                Ok(event) => {
+                    self.is_over = matches!(*event, Event::ProcessStopped { .. });
+                    let json = event.to_json();
+                    if self.is_over || self.filter.takes(event.name(), &json) {
+                        return Some((event.name(), json.to_string()));
+                    }
+                }
+                Err(RecvError::Lagged(missed)) => {
+                    return Some((
+                        "missed",
+                        json!({ "event": "missed", "missed": missed }).to_string(),
+                    ));
+                }
+                Err(RecvError::Closed) => return None,
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // spec: C-8
+    #[test]
+    fn a_job_is_followed_through_events_that_do_not_name_it() {
+        let query = EventQuery { job: Some("nightly".to_owned()), ..EventQuery::default() };
+        let mut filter = Filter::new(query).unwrap();
+        let dead = json!({"event": "message.dead", "message": "m1", "topic": "t"});
+        assert!(!filter.takes("message.dead", &dead));
+        let failed = json!({"event": "attempt.failed", "message": "m1", "job": "nightly"});
+        assert!(filter.takes("attempt.failed", &failed));
+        assert!(filter.takes("message.dead", &dead));
+        let other = json!({"event": "attempt.failed", "message": "m2", "job": "hourly"});
+        assert!(!filter.takes("attempt.failed", &other));
+    }
+
+    #[test]
+    fn kinds_are_words_or_beginnings() {
+        let query =
+            |kinds: &str| EventQuery { kinds: Some(kinds.to_owned()), ..EventQuery::default() };
+        let mut filter = Filter::new(query("job.*, message.dead")).unwrap();
+        assert!(filter.takes("job.fired", &Value::Null));
+        assert!(filter.takes("message.dead", &Value::Null));
+        assert!(!filter.takes("message.enqueued", &Value::Null));
+        let problem = Filter::new(query("job.exploded")).unwrap_err();
+        assert!(problem.detail().contains("job.exploded"), "{}", problem.detail());
+    }
+}

@@ -1,0 +1,157 @@
+//! Webhooks: who is told of which events, whether it arrives, and trying it.
+
+mod view;
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::StatusCode;
+use punctual::inspect::ExecutionFilter;
+use punctual::model::Topic;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use self::view::{Created, Sent, WebhookEdit, WebhookRequest, WebhookView};
+use super::executions::{ExecutionView, look};
+use crate::app::App;
+use crate::audit::Change;
+use crate::caller::{Caller, Role};
+use crate::extract::{Body, Path, Query};
+use crate::page::{Listing, PageQuery};
+use crate::problem::{Answer, Problem};
+use crate::webhooks::{self, WEBHOOK_TOPIC, WEBHOOKS_MAX, Webhook};
+
+/// What this file answers.
+pub(crate) fn routes() -> OpenApiRouter<App> {
+    OpenApiRouter::new()
+        .routes(routes!(list, create))
+        .routes(routes!(one, edit, delete))
+        .routes(routes!(test))
+        .routes(routes!(deliveries))
+}
+
+async fn found(app: &App, id: &str) -> Answer<Webhook> {
+    let webhook = webhooks::get(&*app.documents, id, app.clock.now()).await?;
+    webhook.ok_or_else(|| unknown(id))
+}
+
+fn unknown(id: &str) -> Problem {
+    Problem::not_found(format!("there is no webhook {id:?}; see /api/v1/webhooks"))
+}
+
+/// Every webhook, the oldest first.
+#[utoipa::path(get, path = "/webhooks", tag = "webhooks",
+    responses((status = 200, body = Listing<WebhookView>)))]
+async fn list(State(app): State<App>, caller: Caller) -> Answer<Json<Listing<WebhookView>>> {
+    caller.must_be(Role::Viewer)?;
+    let all = webhooks::all(&app).await?;
+    Ok(Json(Listing::whole(all.into_iter().map(WebhookView::from).collect())))
+}
+
+/// Makes a webhook. Its secret is in this answer and in no other.
+#[utoipa::path(post, path = "/webhooks", tag = "webhooks", request_body = WebhookRequest,
+    responses((status = 201, body = Created), (status = 422, body = Problem)))]
+async fn create(
+    State(app): State<App>,
+    caller: Caller,
+    Body(request): Body<WebhookRequest>,
+) -> Answer<(StatusCode, Json<Created>)> {
+    caller.must_be(Role::Admin)?;
+    let webhook = request.webhook(app.clock.now())?;
+    if webhooks::all(&app).await?.len() >= WEBHOOKS_MAX {
+        return Err(Problem::refused(format!(
+            "{WEBHOOKS_MAX} webhooks are kept; delete one first"
+        )));
+    }
+    webhooks::create(&app, &webhook).await?;
+    let secret = webhook.secret.clone();
+    let view = WebhookView::from(webhook);
+    let change = Change::new("webhook.create", &view.id).to(&view);
+    app.audit().note(&caller, change).await?;
+    Ok((StatusCode::CREATED, Json(Created { webhook: view, secret })))
+}
+
+/// One webhook.
+#[utoipa::path(get, path = "/webhooks/{id}", tag = "webhooks", params(("id" = String, Path)),
+    responses((status = 200, body = WebhookView), (status = 404, body = Problem)))]
+async fn one(
+    State(app): State<App>,
+    caller: Caller,
+    Path(id): Path<String>,
+) -> Answer<Json<WebhookView>> {
+    caller.must_be(Role::Viewer)?;
+    Ok(Json(found(&app, &id).await?.into()))
+}
+
+/// Changes a webhook; what is not given stays. Switching it on forgets its failures.
+#[utoipa::path(patch, path = "/webhooks/{id}", tag = "webhooks", params(("id" = String, Path)),
+    request_body = WebhookEdit,
+    responses((status = 200, body = WebhookView), (status = 404, body = Problem), (status = 422, body = Problem)))]
+async fn edit(
+    State(app): State<App>,
+    caller: Caller,
+    Path(id): Path<String>,
+    Body(request): Body<WebhookEdit>,
+) -> Answer<Json<WebhookView>> {
+    caller.must_be(Role::Admin)?;
+    request.check()?;
+    let now = app.clock.now();
+    let changed =
+        webhooks::change(&*app.documents, &id, now, |webhook| request.apply(webhook)).await?;
+    let (before, after) = changed.ok_or_else(|| unknown(&id))?;
+    webhooks::changed(&app);
+    let (before, after) = (WebhookView::from(before), WebhookView::from(after));
+    let change = Change::new("webhook.edit", &id).from(&before).to(&after);
+    app.audit().note(&caller, change).await?;
+    Ok(Json(after))
+}
+
+/// Deletes a webhook; deliveries under way are cancelled when their turn comes.
+#[utoipa::path(delete, path = "/webhooks/{id}", tag = "webhooks", params(("id" = String, Path)),
+    responses((status = 204), (status = 404, body = Problem)))]
+async fn delete(
+    State(app): State<App>,
+    caller: Caller,
+    Path(id): Path<String>,
+) -> Answer<StatusCode> {
+    caller.must_be(Role::Admin)?;
+    let before = WebhookView::from(found(&app, &id).await?);
+    if !webhooks::remove(&app, &id).await? {
+        return Err(unknown(&id));
+    }
+    app.audit().note(&caller, Change::new("webhook.delete", &id).from(&before)).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// Sends a delivery to see whether it arrives, once, also when the webhook is off.
+#[utoipa::path(post, path = "/webhooks/{id}/test", tag = "webhooks", params(("id" = String, Path)),
+    responses((status = 202, body = Sent), (status = 404, body = Problem)))]
+async fn test(
+    State(app): State<App>,
+    caller: Caller,
+    Path(id): Path<String>,
+) -> Answer<(StatusCode, Json<Sent>)> {
+    caller.must_be(Role::Admin)?;
+    let message = webhooks::test(&app, &found(&app, &id).await?).await?;
+    app.audit().note(&caller, Change::new("webhook.test", &id)).await?;
+    Ok((StatusCode::ACCEPTED, Json(Sent { message: message.to_string() })))
+}
+
+/// The attempts to deliver, newest first.
+#[utoipa::path(get, path = "/webhooks/{id}/deliveries", tag = "webhooks", params(("id" = String, Path), PageQuery),
+    responses((status = 200, body = Listing<ExecutionView>), (status = 404, body = Problem)))]
+async fn deliveries(
+    State(app): State<App>,
+    caller: Caller,
+    Path(id): Path<String>,
+    Query(page): Query<PageQuery>,
+) -> Answer<Json<Listing<ExecutionView>>> {
+    caller.must_be(Role::Viewer)?;
+    found(&app, &id).await?;
+    let filter =
+        ExecutionFilter { topic: Some(Topic::new(WEBHOOK_TOPIC)?), ..ExecutionFilter::default() };
+    let of_webhook = |execution: &punctual::model::Execution| {
+        execution.key.as_ref().is_some_and(|key| key.as_str() == id)
+    };
+    let paged = look(&app, &filter, page.page()?, of_webhook).await?;
+    Ok(Json(Listing::of(paged, |execution| ExecutionView::new(&execution))))
+}

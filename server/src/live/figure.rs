@@ -1,0 +1,173 @@
+//! What happened in one span of time, and what was so at its end; small enough to be kept for long.
+
+use std::collections::BTreeMap;
+
+use punctual::Events;
+use punctual::measure::{BOUNDS_MS, Histogram};
+
+/// How many buckets a distribution has.
+pub(crate) const BUCKETS: usize = BOUNDS_MS.len() + 1;
+/// How many things are counted.
+const COUNTS: usize = 5;
+/// How many things are read off.
+const GAUGES: usize = 7;
+/// How many numbers a figure is as a list.
+const LENGTH: usize = 1 + COUNTS + GAUGES + 2 * BUCKETS;
+
+/// What is counted, by place.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Count {
+    Published,
+    Succeeded,
+    Failed,
+    Dead,
+    Relayed,
+}
+
+/// The events that are counted as each, in the order of [`Count`].
+const COUNTED: [&[&str]; COUNTS] = [
+    &["message.enqueued"],
+    &["attempt.succeeded"],
+    &["attempt.failed", "attempt.timed_out"],
+    &["message.dead"],
+    &["message.relayed"],
+];
+
+/// What is read off, by place. All but the last two are the same whichever node reads them.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Gauge {
+    Pending,
+    Running,
+    DeadLetters,
+    Outbox,
+    OldestAgeMs,
+    RunningHere,
+    CapacityHere,
+}
+
+/// A span of time.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Figure {
+    /// Where it begins, in seconds since the epoch.
+    pub(crate) at: i64,
+    pub(crate) counts: [u64; COUNTS],
+    /// The highest value within the span.
+    pub(crate) gauges: [u64; GAUGES],
+    /// How long after its due time each attempt began.
+    pub(crate) wait: [u64; BUCKETS],
+    /// How long attempts took.
+    pub(crate) run: [u64; BUCKETS],
+}
+
+impl Figure {
+    /// Everything a process has counted so far.
+    pub(crate) fn so_far(events: &Events) -> Self {
+        let counted: BTreeMap<&str, u64> = events.counts().collect();
+        let mut figure = Self::default();
+        for (count, names) in figure.counts.iter_mut().zip(COUNTED) {
+            *count = names.iter().filter_map(|name| counted.get(name)).sum();
+        }
+        for measures in events.measures().values() {
+            add(&mut figure.wait, &measures.late);
+            add(&mut figure.run, &measures.succeeded);
+            add(&mut figure.run, &measures.unsuccessful);
+        }
+        figure
+    }
+
+    /// What came to it since an earlier reading.
+    pub(crate) fn since(&self, earlier: &Self) -> Self {
+        let mut figure = self.clone();
+        let pairs = figure.counts.iter_mut().zip(&earlier.counts);
+        let pairs = pairs.chain(figure.wait.iter_mut().zip(&earlier.wait));
+        for (now, before) in pairs.chain(figure.run.iter_mut().zip(&earlier.run)) {
+            *now = now.saturating_sub(*before);
+        }
+        figure
+    }
+
+    /// Adds another span of the same process, or the same span of another process.
+    pub(crate) fn merge(&mut self, other: &Self, is_other_process: bool) {
+        let pairs = self.counts.iter_mut().zip(&other.counts);
+        let pairs = pairs.chain(self.wait.iter_mut().zip(&other.wait));
+        for (ours, theirs) in pairs.chain(self.run.iter_mut().zip(&other.run)) {
+            *ours = ours.saturating_add(*theirs);
+        }
+        for (place, (ours, theirs)) in self.gauges.iter_mut().zip(other.gauges).enumerate() {
+            let adds = is_other_process && place >= Gauge::RunningHere as usize;
+            *ours = if adds { ours.saturating_add(theirs) } else { theirs.max(*ours) };
+        }
+    }
+
+    pub(crate) fn count(&self, count: Count) -> u64 {
+        self.counts[count as usize]
+    }
+
+    pub(crate) fn gauge(&self, gauge: Gauge) -> u64 {
+        self.gauges[gauge as usize]
+    }
+
+    pub(crate) fn set(&mut self, gauge: Gauge, value: u64) {
+        self.gauges[gauge as usize] = value;
+    }
+
+    /// As a list of numbers.
+    pub(crate) fn pack(&self) -> Vec<i64> {
+        let numbers = self.counts.iter().chain(&self.gauges).chain(&self.wait).chain(&self.run);
+        let numbers = numbers.map(|number| i64::try_from(*number).unwrap_or(i64::MAX));
+        std::iter::once(self.at).chain(numbers).collect()
+    }
+
+    /// From a list of numbers; nothing when another version wrote it.
+    pub(crate) fn unpack(numbers: &[i64]) -> Option<Self> {
+        if numbers.len() != LENGTH {
+            return None;
+        }
+        let mut figure = Self { at: numbers[0], ..Self::default() };
+        let mut rest = numbers[1..].iter().map(|number| u64::try_from(*number).unwrap_or(0));
+        let places = figure.counts.iter_mut().chain(&mut figure.gauges);
+        for (place, number) in places.chain(&mut figure.wait).chain(&mut figure.run).zip(&mut rest)
+        {
+            *place = number;
+        }
+        Some(figure)
+    }
+}
+
+fn add(buckets: &mut [u64; BUCKETS], histogram: &Histogram) {
+    for (bucket, count) in buckets.iter_mut().zip(histogram.buckets) {
+        *bucket += count;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn figure() -> Figure {
+        let mut figure = Figure { at: 60, ..Figure::default() };
+        figure.counts[Count::Failed as usize] = 3;
+        figure.set(Gauge::RunningHere, 4);
+        figure.set(Gauge::Pending, 9);
+        figure.run[BUCKETS - 1] = 7;
+        figure
+    }
+
+    #[test]
+    fn a_figure_survives_being_packed() {
+        assert_eq!(Figure::unpack(&figure().pack()), Some(figure()));
+        assert_eq!(Figure::unpack(&figure().pack()[1..]), None);
+    }
+
+    #[test]
+    fn counts_add_up_and_gauges_are_the_highest() {
+        let mut sum = figure();
+        sum.merge(&figure(), true);
+        assert_eq!((sum.count(Count::Failed), sum.gauge(Gauge::Pending)), (6, 9));
+        assert_eq!((sum.gauge(Gauge::RunningHere), sum.run[BUCKETS - 1]), (8, 14));
+        let mut later = figure();
+        later.merge(&figure(), false);
+        assert_eq!(later.gauge(Gauge::RunningHere), 4);
+        assert_eq!(later.since(&figure()).count(Count::Failed), 3);
+    }
+}

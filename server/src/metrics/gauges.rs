@@ -1,0 +1,83 @@
+//! What is so now: asked of the storage at most once a second, however many scrape.
+
+use std::collections::BTreeSet;
+
+use punctual::Result;
+use punctual::clock::between;
+use punctual::health::Condition;
+use punctual::model::Queue;
+use punctual::storage::Line;
+
+use super::text::{Text, labels};
+use crate::app::App;
+use crate::{health, live, register};
+
+/// The most queues that are told apart; the rest are left out.
+const QUEUES_MAX: usize = 500;
+
+/// Writes every gauge.
+pub(super) async fn write(app: &App, text: &mut Text) -> Result<()> {
+    of_process(app, text);
+    let health = health::looked(app).await?;
+    text.begin(
+        "punctual_health",
+        "gauge",
+        "How this process is: 0 healthy, 1 degraded, 2 unhealthy.",
+    );
+    let condition = match health.condition {
+        Condition::Healthy => 0,
+        Condition::Degraded => 1,
+        Condition::Unhealthy => 2,
+    };
+    text.line("punctual_health", "", condition);
+    text.begin("punctual_jobs_late", "gauge", "Jobs whose next occurrence is overdue.");
+    text.line("punctual_jobs_late", "", health.late_schedules);
+    text.begin("punctual_messages_stale", "gauge", "Messages whose lease has run out.");
+    text.line("punctual_messages_stale", "", health.stale);
+    // Without its storage a process still says how it is.
+    if health.storage_latency.is_some() { of_queues(app, text).await } else { Ok(()) }
+}
+
+async fn of_queues(app: &App, text: &mut Text) -> Result<()> {
+    let counts = live::counts(app).await?;
+    text.begin("punctual_messages", "gauge", "Messages in each state of each queue.");
+    let queues: BTreeSet<&Queue> =
+        counts.messages.keys().map(|(queue, _)| queue).take(QUEUES_MAX * 5).collect();
+    let queues: Vec<&Queue> = queues.into_iter().take(QUEUES_MAX).collect();
+    for ((queue, state), count) in &counts.messages {
+        if queues.binary_search(&queue).is_ok() {
+            let labels = labels(&[("queue", queue.as_str()), ("state", state.as_str())]);
+            text.line("punctual_messages", &labels, *count);
+        }
+    }
+    let lines: Vec<Line> = queues.iter().map(|queue| Line::Queue((*queue).clone())).collect();
+    let (dues, now) = (app.storage.look(&lines).await?, app.clock.now());
+    let meaning = "How long the oldest due message of a queue has waited.";
+    text.begin("punctual_queue_oldest_age_seconds", "gauge", meaning);
+    for (queue, due) in queues.iter().zip(dues) {
+        let age = due.map_or(0.0, |due| between(due, now).as_secs_f64());
+        let labels = labels(&[("queue", queue.as_str())]);
+        text.line("punctual_queue_oldest_age_seconds", &labels, age);
+    }
+    Ok(())
+}
+
+fn of_process(app: &App, text: &mut Text) {
+    let ours = register::ourselves(app);
+    text.begin("punctual_info", "gauge", "Always 1; its labels say which version runs.");
+    let version = ours.version.as_deref().unwrap_or_default();
+    text.line("punctual_info", &labels(&[("version", version)]), 1);
+    text.begin("punctual_running", "gauge", "Messages that this process handles now.");
+    text.line("punctual_running", "", ours.running);
+    text.begin(
+        "process_start_time_seconds",
+        "gauge",
+        "When this process started, since the epoch.",
+    );
+    text.line("process_start_time_seconds", "", app.node().started_at.as_second());
+    if let Some(bytes) = ours.memory_bytes {
+        let meaning = "How much memory this process holds.";
+        text.begin("process_resident_memory_bytes", "gauge", meaning);
+        text.line("process_resident_memory_bytes", "", bytes);
+    }
+}

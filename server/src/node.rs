@@ -1,0 +1,81 @@
+//! What this node is, and what it keeps in memory for those who look: nothing here outlives the process.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::AtomicU64;
+use std::sync::{Arc, Mutex};
+
+use jiff::Timestamp;
+use punctual::health::Health;
+use punctual::model::{ProcessId, Queue};
+use serde_json::Value;
+use tokio::sync::Semaphore;
+
+use crate::cached::Cached;
+use crate::live::Live;
+use crate::metrics::Meters;
+
+/// The most workers elsewhere that wait for something to do at once.
+const WAITING_MAX: usize = 4_096;
+/// The most who listen to events at once.
+const LISTENERS_MAX: usize = 500;
+
+/// Who a node says it is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Identity {
+    /// What people call it.
+    pub name: String,
+    /// What it does, such as `scheduler`.
+    pub roles: Vec<String>,
+}
+
+impl Default for Identity {
+    fn default() -> Self {
+        let roles = ["scheduler", "worker", "api", "relay"];
+        Self { name: "punctual".to_owned(), roles: roles.map(ToOwned::to_owned).to_vec() }
+    }
+}
+
+/// What one node keeps.
+pub(crate) struct Node {
+    pub(crate) identity: Identity,
+    pub(crate) started_at: Timestamp,
+    pub(crate) meters: Meters,
+    pub(crate) live: Live,
+    /// Places for workers that wait.
+    pub(crate) waiting: Arc<Semaphore>,
+    /// Places for those who listen.
+    pub(crate) listeners: Arc<Semaphore>,
+    /// When each worker elsewhere was last written down by this node.
+    pub(crate) met: Mutex<BTreeMap<ProcessId, Timestamp>>,
+    /// Queues that were paused because this process is to be quiet.
+    pub(crate) hushed: Mutex<BTreeSet<Queue>>,
+    pub(crate) health: Cached<Health>,
+    pub(crate) overview: Cached<Value>,
+    /// What costs more and changes less: queues and groups of dead letters.
+    pub(crate) background: Cached<(Value, Value)>,
+    /// How often webhooks were changed on this node.
+    pub(crate) webhooks_changed: AtomicU64,
+    /// The configuration in force, without secrets.
+    pub(crate) settings: Option<Value>,
+}
+
+impl Node {
+    /// A node that has just started.
+    pub(crate) fn new(now: Timestamp) -> Self {
+        Self {
+            identity: Identity::default(),
+            started_at: now,
+            meters: Meters::default(),
+            live: Live::default(),
+            waiting: Arc::new(Semaphore::new(WAITING_MAX)),
+            listeners: Arc::new(Semaphore::new(LISTENERS_MAX)),
+            met: Mutex::default(),
+            hushed: Mutex::default(),
+            health: Cached::default(),
+            overview: Cached::default(),
+            background: Cached::default(),
+            webhooks_changed: AtomicU64::new(0),
+            settings: None,
+        }
+    }
+}

@@ -1,0 +1,131 @@
+//! Webhooks: somebody elsewhere is told of events over HTTP. A delivery is a message of the topic
+//! `punctual.webhook`, so retries, history and dead letters are those of every message. A webhook is never
+//! told of deliveries themselves, because that would not end.
+
+mod deliver;
+mod notice;
+
+use std::sync::atomic::Ordering;
+
+use jiff::Timestamp;
+use punctual::documents::{DOCUMENTS_MAX, Document, Documents, Draft, KeyRange, Put, Seen};
+use punctual::{Error, ErrorKind, Result};
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+pub use deliver::Webhooks;
+pub(crate) use notice::{follow, test};
+
+use crate::app::App;
+
+/// The topic of deliveries.
+pub const WEBHOOK_TOPIC: &str = "punctual.webhook";
+/// The queue of deliveries, so that a slow receiver keeps nothing else waiting.
+pub const WEBHOOK_QUEUE: &str = "punctual.webhook";
+
+/// The kind of the documents.
+const KIND: &str = "webhook";
+/// How often a change is tried again when others write at the same time.
+const TRIES_MAX: usize = 10;
+/// The most webhooks.
+pub(crate) const WEBHOOKS_MAX: usize = 200;
+
+/// Whom to tell of what, and how that went.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Webhook {
+    pub(crate) id: String,
+    pub(crate) url: String,
+    pub(crate) events: Vec<String>,
+    #[serde(default)]
+    pub(crate) filter: Filter,
+    /// What deliveries are signed with.
+    pub(crate) secret: String,
+    pub(crate) enabled: bool,
+    pub(crate) disabled_reason: Option<String>,
+    /// Deliveries that failed since the last one that did not.
+    pub(crate) failures: u32,
+    pub(crate) created_at: Timestamp,
+    pub(crate) last_at: Option<Timestamp>,
+    pub(crate) last_status: Option<u16>,
+}
+
+/// Which events of the chosen kinds; an empty filter means all.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct Filter {
+    /// Only of this job.
+    pub(crate) job: Option<String>,
+    /// Only of this topic.
+    pub(crate) topic: Option<String>,
+    /// Only of this queue.
+    pub(crate) queue: Option<String>,
+}
+
+/// Every webhook, by id.
+pub(crate) async fn all(app: &App) -> Result<Vec<Webhook>> {
+    let range = KeyRange { limit: WEBHOOKS_MAX.min(DOCUMENTS_MAX), ..KeyRange::default() };
+    let documents = app.documents.list(KIND, range, app.clock.now()).await?;
+    documents.into_iter().map(read).collect()
+}
+
+/// One webhook.
+pub(crate) async fn get(
+    documents: &dyn Documents,
+    id: &str,
+    now: Timestamp,
+) -> Result<Option<Webhook>> {
+    documents.get(KIND, id, now).await?.map(read).transpose()
+}
+
+/// Keeps a new webhook.
+pub(crate) async fn create(app: &App, webhook: &Webhook) -> Result<()> {
+    let draft = draft(webhook)?;
+    app.documents.put_all(vec![draft], app.clock.now()).await?;
+    changed(app);
+    Ok(())
+}
+
+/// Changes a webhook; answers how it was and how it is, and nothing when it is not there.
+pub(crate) async fn change(
+    documents: &dyn Documents,
+    id: &str,
+    now: Timestamp,
+    change: impl Fn(&mut Webhook),
+) -> Result<Option<(Webhook, Webhook)>> {
+    for _ in 0..TRIES_MAX {
+        let Some(document) = documents.get(KIND, id, now).await? else { return Ok(None) };
+        let seen = Seen::Version(document.version);
+        let before = read(document)?;
+        let mut after = before.clone();
+        change(&mut after);
+        if let Put::Stored(_) = documents.put(draft(&after)?, seen, now).await? {
+            return Ok(Some((before, after)));
+        }
+    }
+    Err(Error::unavailable(format!("the webhook {id:?} kept changing; try again")))
+}
+
+/// Forgets a webhook; answers whether it was there.
+pub(crate) async fn remove(app: &App, id: &str) -> Result<bool> {
+    let removed = app.documents.remove(KIND, id, Seen::Any).await?;
+    changed(app);
+    Ok(removed == punctual::documents::Removed::Removed)
+}
+
+/// Says that this node has to look again.
+pub(crate) fn changed(app: &App) {
+    app.node().webhooks_changed.fetch_add(1, Ordering::Relaxed);
+}
+
+fn draft(webhook: &Webhook) -> Result<Draft> {
+    let body = serde_json::to_value(webhook)
+        .map_err(|error| Error::internal("a webhook cannot be written").caused_by(error))?;
+    Ok(Draft::new(KIND, &webhook.id, body))
+}
+
+fn read(document: Document) -> Result<Webhook> {
+    serde_json::from_value(document.body).map_err(|error| {
+        let sentence = format!("the webhook {:?} cannot be read", document.key);
+        Error::new(ErrorKind::Corrupt, sentence).caused_by(error)
+    })
+}

@@ -1,0 +1,253 @@
+//! Workers elsewhere, over HTTP.
+
+use std::time::Duration;
+
+use axum::http::StatusCode;
+use punctual::Roles;
+use serde_json::{Value, json};
+
+use crate::living::{settle, start, until};
+use crate::site::Site;
+use crate::work::publish;
+
+const WORKER: &str = "0198a3a5-7d5e-7000-8000-00000000000a";
+const OTHER: &str = "0198a3a5-7d5e-7000-8000-00000000000b";
+
+/// A server that handles nothing itself.
+async fn site() -> Site {
+    let roles = Roles { worker: false, ..Roles::ALL };
+    let site = Site::with(|builder| builder.roles(roles));
+    start(&site).await;
+    site
+}
+
+async fn claim(site: &Site, worker: &str) -> Value {
+    let request = json!({ "queue": "python", "worker": worker, "lease": "10s" });
+    let answered = site.post("/api/v1/work/claim", &request).await;
+    assert_eq!(answered.status, StatusCode::OK, "{}", answered.text);
+    answered.json
+}
+
+fn held(item: &Value) -> (Value, Value) {
+    (item["message"]["id"].clone(), item["lease"]["token"].clone())
+}
+
+async fn state(site: &Site, call: &str, request: &Value) -> Value {
+    let answered = site.post(&format!("/api/v1/work/{call}"), request).await;
+    assert_eq!(answered.status, StatusCode::OK, "{}", answered.text);
+    answered.json
+}
+
+#[tokio::test]
+async fn a_message_is_claimed_extended_reported_on_and_settled() {
+    let site = site().await;
+    let id = publish(
+        &site,
+        &json!({ "topic": "greet", "queue": "python", "json": { "password": "p", "n": 1 },
+            "headers": { "tenant": "acme" } }),
+    )
+    .await;
+    let claimed = claim(&site, WORKER).await;
+    let item = &claimed["items"][0];
+    assert_eq!((&claimed["worker"], &item["message"]["id"]), (&json!(WORKER), &json!(id)));
+    // A worker gets the whole content, whatever people are shown.
+    assert_eq!(item["message"]["body"]["json"], json!({ "password": "p", "n": 1 }));
+    assert_eq!(item["message"]["headers"]["tenant"], "acme");
+    assert_eq!((&item["attempt"], &item["message"]["state"]), (&json!(1), &json!("running")));
+    let (message, token) = held(item);
+    let lease = json!({ "worker": WORKER, "leases": [{ "message": message, "token": token }] });
+    assert_eq!(state(&site, "extend", &lease).await["items"][0]["state"], "held");
+    let progress = json!({ "worker": WORKER, "message": message, "token": token, "percent": 40,
+        "note": "halfway", "checkpoint": { "row": 7 } });
+    assert_eq!(state(&site, "progress", &progress).await["state"], "held");
+    let shown = site.get(&format!("/api/v1/messages/{id}")).await.json;
+    assert_eq!(
+        (&shown["progress"]["percent"], &shown["checkpoint"]["json"]["row"]),
+        (&json!(40), &json!(7))
+    );
+    let done = json!({ "worker": WORKER, "message": message, "token": token, "outcome": "done",
+        "note": "said hello", "log": ["one", "two"], "result": { "ok": true } });
+    assert_eq!(state(&site, "settle", &done).await["state"], "applied");
+    assert_eq!(state(&site, "settle", &done).await["state"], "lost", "a token counts once");
+    let shown = site.get(&format!("/api/v1/messages/{id}")).await.json;
+    assert_eq!(
+        (&shown["state"], &shown["executions"][0]["note"]),
+        (&json!("done"), &json!("said hello"))
+    );
+    assert_eq!(shown["executions"][0]["process"], WORKER);
+}
+
+#[tokio::test]
+async fn every_outcome_leads_to_its_state() {
+    let site = site().await;
+    let cases = [
+        (json!({ "outcome": "done" }), "done"),
+        (json!({ "outcome": "fail", "error": "no route" }), "pending"),
+        (json!({ "outcome": "retry", "delay": "1h", "error": "busy" }), "pending"),
+        (json!({ "outcome": "snooze", "delay": "1h" }), "pending"),
+        (json!({ "outcome": "discard", "error": "of no use" }), "dead"),
+        (json!({ "outcome": "cancel" }), "cancelled"),
+    ];
+    for (said, state_after) in cases {
+        let id = publish(&site, &json!({ "topic": "t", "queue": "python" })).await;
+        let (message, token) = held(&claim(&site, WORKER).await["items"][0]);
+        let mut request = said.clone();
+        request["worker"] = WORKER.into();
+        request["message"] = message;
+        request["token"] = token;
+        assert_eq!(state(&site, "settle", &request).await["state"], "applied", "{said}");
+        let shown = site.get(&format!("/api/v1/messages/{id}")).await.json;
+        assert_eq!(shown["state"], state_after, "{said}");
+        let snoozed = said["outcome"] == "snooze";
+        assert_eq!(shown["attempt"] == json!(0), snoozed, "a snooze spends no attempt: {shown}");
+    }
+}
+
+#[tokio::test]
+async fn a_worker_that_vanished_loses_its_message_to_the_next() {
+    let site = site().await;
+    publish(&site, &json!({ "topic": "greet", "queue": "python" })).await;
+    let (message, token) = held(&claim(&site, WORKER).await["items"][0]);
+    assert!(claim(&site, OTHER).await["items"].as_array().unwrap().is_empty());
+    let freed = |list: &Value| list["items"][0]["state"] == "pending";
+    let list = until(&site, "/api/v1/messages?queue=python", freed).await;
+    assert_eq!(list["items"][0]["crashes"], 1);
+    let mut claimed = claim(&site, OTHER).await;
+    for _ in 0..120 {
+        if claimed["items"][0].is_object() {
+            break;
+        }
+        site.clock.advance(Duration::from_secs(1));
+        settle().await;
+        claimed = claim(&site, OTHER).await;
+    }
+    let (again, fresh) = held(&claimed["items"][0]);
+    assert_eq!(again, message);
+    let old = json!({ "worker": WORKER, "message": message, "token": token, "outcome": "done" });
+    assert_eq!(state(&site, "settle", &old).await["state"], "lost", "an old token changes nothing");
+    let new = json!({ "worker": OTHER, "message": message, "token": fresh, "outcome": "done" });
+    assert_eq!(state(&site, "settle", &new).await["state"], "applied");
+}
+
+#[tokio::test]
+async fn a_claim_waits_for_what_comes_and_no_longer_than_it_said() {
+    let site = site().await;
+    let request = json!({ "queue": "python", "worker": WORKER, "wait": "30s" });
+    let polling = site.post("/api/v1/work/claim", &request);
+    let publishing = async {
+        settle().await;
+        publish(&site, &json!({ "topic": "greet", "queue": "python" })).await
+    };
+    let (answered, id) = tokio::join!(polling, publishing);
+    assert_eq!(answered.json["items"][0]["message"]["id"], json!(id));
+    let before = site.clock.now();
+    let polling = site.post("/api/v1/work/claim", &request);
+    let waiting = async {
+        for _ in 0..30 {
+            settle().await;
+            site.clock.advance(Duration::from_secs(1));
+        }
+    };
+    let (answered, ()) = tokio::join!(polling, waiting);
+    assert!(answered.json["items"].as_array().unwrap().is_empty(), "{}", answered.text);
+    assert!(site.clock.now() >= punctual::clock::add(before, Duration::from_secs(30)));
+}
+
+#[tokio::test]
+async fn what_comes_for_a_worker_that_went_away_is_given_back() {
+    let site = site().await;
+    {
+        let request = json!({ "queue": "python", "worker": WORKER, "wait": "30s" });
+        tokio::select! {
+            biased;
+            answered = site.post("/api/v1/work/claim", &request) => panic!("{}", answered.text),
+            () = settle() => {}
+        }
+        // The connection breaks.
+    }
+    let id = publish(&site, &json!({ "topic": "greet", "queue": "python" })).await;
+    settle().await;
+    let claimed = claim(&site, OTHER).await;
+    assert_eq!(claimed["items"][0]["message"]["id"], json!(id), "{claimed}");
+    assert_eq!(claimed["items"][0]["attempt"], 1, "no attempt was spent");
+}
+
+#[tokio::test]
+async fn bad_requests_are_refused_by_name() {
+    let site = site().await;
+    publish(&site, &json!({ "topic": "greet", "queue": "python" })).await;
+    let (message, token) = held(&claim(&site, WORKER).await["items"][0]);
+    let with = |more: Value| {
+        let mut request = json!({ "worker": WORKER, "message": message, "token": token });
+        request.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        request
+    };
+    let claims = |more: Value| {
+        let mut request = json!({ "worker": WORKER, "queue": "python" });
+        request.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        request
+    };
+    for (call, request, field) in [
+        ("claim", claims(json!({ "limit": 0 })), "limit"),
+        ("claim", claims(json!({ "limit": 101 })), "limit"),
+        ("claim", claims(json!({ "wait": "61s" })), "wait"),
+        ("claim", claims(json!({ "wait": "soon" })), "wait"),
+        ("claim", claims(json!({ "lease": "25h" })), "lease"),
+        ("claim", claims(json!({ "lease": "0s" })), "lease"),
+        ("claim", claims(json!({ "queue": "~relay/kafka" })), "queue"),
+        ("claim", claims(json!({ "worker": " " })), "worker"),
+        ("claim", claims(json!({ "colour": "red" })), "colour"),
+        ("extend", json!({ "worker": WORKER, "leases": [] }), "leases"),
+        (
+            "extend",
+            json!({ "worker": WORKER, "leases": [{ "message": "x", "token": "y" }] }),
+            "leases[0].token",
+        ),
+        ("progress", with(json!({ "percent": 101 })), "percent"),
+        ("settle", with(json!({ "outcome": "exploded" })), "outcome"),
+        ("settle", with(json!({ "outcome": "snooze" })), "delay"),
+        ("settle", with(json!({ "outcome": "discard" })), "error"),
+        ("settle", with(json!({ "outcome": "done", "token": "7" })), "token"),
+        ("settle", with(json!({ "outcome": "done", "message": WORKER })), "token"),
+    ] {
+        let answered = site.post(&format!("/api/v1/work/{call}"), &request).await;
+        assert_eq!(answered.status, 422, "{call} {request}: {}", answered.text);
+        assert_eq!(answered.json["errors"][0]["field"], field, "{}", answered.text);
+    }
+    let list = site.get("/api/v1/messages?queue=python").await.json;
+    assert_eq!(list["items"][0]["state"], "running", "nothing changed");
+}
+
+#[tokio::test]
+async fn workers_are_listed_quieted_and_forgotten() {
+    let site = site().await;
+    claim(&site, WORKER).await;
+    let list = site.get("/api/v1/workers").await.json;
+    let items = list["items"].as_array().unwrap();
+    assert_eq!(items.len(), 2, "{list}");
+    let http = items.iter().find(|one| one["process"] == WORKER).unwrap();
+    assert_eq!((&http["kind"], &http["queues"][0]["name"]), (&json!("http"), &json!("python")));
+    let ours = items.iter().find(|one| one["kind"] == "server").unwrap();
+    assert_eq!(ours["pid"], std::process::id());
+    assert!(ours["memory_bytes"].as_u64().is_none_or(|bytes| bytes > 1 << 20));
+    let quiet = |worker: &str, verb: &str| format!("/api/v1/workers/{worker}/{verb}");
+    assert_eq!(site.post(&quiet(WORKER, "quiet"), &json!({})).await.status, 204);
+    publish(&site, &json!({ "topic": "greet", "queue": "python" })).await;
+    assert!(claim(&site, WORKER).await["items"].as_array().unwrap().is_empty());
+    assert_eq!(site.post(&quiet(WORKER, "wake"), &json!({})).await.status, 204);
+    assert_eq!(claim(&site, WORKER).await["items"].as_array().unwrap().len(), 1);
+    assert_eq!(site.post(&quiet(OTHER, "quiet"), &json!({})).await.status, 404);
+    assert_eq!(site.post("/api/v1/work/bye", &json!({ "worker": WORKER })).await.status, 204);
+    let list = site.get("/api/v1/workers").await.json;
+    assert_eq!(list["items"].as_array().unwrap().len(), 1, "{list}");
+}
+
+#[tokio::test]
+async fn a_worker_that_is_not_heard_of_is_forgotten() {
+    let site = site().await;
+    claim(&site, "reports-1").await;
+    let alone = |list: &Value| list["items"].as_array().unwrap().len() == 1;
+    assert!(!alone(&site.get("/api/v1/workers").await.json));
+    let list = until(&site, "/api/v1/workers", alone).await;
+    assert_eq!(list["items"][0]["kind"], "server", "a node that beats stays");
+}

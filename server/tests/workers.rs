@@ -1,0 +1,172 @@
+//! The example workers in Python and Node as real processes against a server on a real socket. Each is
+//! ignored where its program is missing, and fails there when `PUNCTUAL_REQUIRE` names it.
+
+use std::process::{Child, Command, ExitCode, Stdio};
+use std::sync::Arc;
+use std::time::Duration;
+
+use libtest_mimic::{Arguments, Failed, Trial};
+use punctual::clock::{Clock, add, within};
+use punctual::model::{MessageId, MessageRecord, State, Terms};
+use punctual::{Event, MemoryStorage, Punctual, Retry, Roles, SystemClock};
+use punctual_server::{App, Parts, attend, listen, router};
+use serde_json::{Value, json};
+
+/// Longer than anything here takes on a busy machine.
+const PATIENCE: Duration = Duration::from_secs(120);
+/// How long the workers have without extending, in seconds.
+const LEASE: &str = "2";
+
+/// A program, what it is called in `PUNCTUAL_REQUIRE`, and its example.
+const PROGRAMS: [(&str, &str, &str); 2] =
+    [("python3", "python", "worker.py"), ("node", "node", "worker.mjs")];
+
+fn main() -> ExitCode {
+    let required = std::env::var("PUNCTUAL_REQUIRE").unwrap_or_default();
+    let trials = PROGRAMS.into_iter().flat_map(|(program, name, script)| {
+        let missing = Command::new(program).arg("--version").output().is_err();
+        let is_required = required.split(',').any(|one| one.trim() == name);
+        let cases: [(&str, fn(&'static str, &'static str) -> _); 2] =
+            [("works", works), ("is_replaced_when_killed", is_replaced_when_killed)];
+        cases.map(|(case, run)| {
+            let act = move || {
+                if missing {
+                    return Err(Failed::from(format!("{program} is not there")));
+                }
+                let runtime = tokio::runtime::Runtime::new()?;
+                runtime.block_on(run(program, script));
+                Ok(())
+            };
+            Trial::test(format!("a_worker_in_{name}_{case}"), act)
+                .with_ignored_flag(missing && !is_required)
+        })
+    });
+    let arguments = Arguments::from_args();
+    libtest_mimic::run(&arguments, trials.collect()).exit_code()
+}
+
+type Running = std::pin::Pin<Box<dyn Future<Output = ()>>>;
+
+/// A server on a socket.
+struct Server {
+    app: App,
+    url: String,
+}
+
+impl Server {
+    async fn start() -> Self {
+        let clock = Arc::new(SystemClock);
+        let storage = Arc::new(MemoryStorage::new(clock.clone()));
+        let punctual = Punctual::builder()
+            .storage(storage.clone())
+            .roles(Roles { worker: false, ..Roles::ALL })
+            .options(|options| options.rescue_interval = Duration::from_millis(200))
+            .build()
+            .unwrap();
+        punctual.start().await.unwrap();
+        let parts = Parts {
+            punctual: Arc::new(punctual),
+            storage: storage.clone(),
+            inspect: storage.clone(),
+            documents: storage,
+            clock,
+        };
+        let app = App::new(parts);
+        tokio::spawn(attend(app.clone()));
+        let listening = listen("127.0.0.1:0".parse().unwrap()).await.unwrap();
+        let url = format!("http://{}", listening.address());
+        tokio::spawn(listening.serve(router(app.clone()), std::future::pending()));
+        Self { app, url }
+    }
+
+    fn spawn(&self, program: &str, script: &str) -> Worker {
+        let path = format!("{}/../examples/workers/{script}", env!("CARGO_MANIFEST_DIR"));
+        let mut command = Command::new(program);
+        command.arg(path).env("PUNCTUAL_URL", &self.url);
+        command.env("PUNCTUAL_QUEUE", "example").env("PUNCTUAL_LEASE", LEASE);
+        Worker(command.stdout(Stdio::null()).spawn().unwrap())
+    }
+
+    async fn publish(&self, topic: &str, body: &Value) -> MessageId {
+        let retry = Retry::intervals([Duration::from_millis(50); 3]);
+        let publish = self.app.punctual.publisher().publish(topic, body).queue("example");
+        publish.terms(Terms { retry, ..Terms::default() }).await.unwrap().id
+    }
+
+    /// Waits until a message is as it should be.
+    async fn until(&self, id: MessageId, is_so: impl Fn(&MessageRecord) -> bool) -> MessageRecord {
+        let mut events = self.app.punctual.events().listen();
+        let until = add(SystemClock.now(), PATIENCE);
+        loop {
+            let record = self.app.inspect.message(id).await.unwrap().unwrap();
+            if is_so(&record) {
+                return record;
+            }
+            // Something always happens: the processes that work say so.
+            let heard = within(&SystemClock, until, events.recv()).await;
+            assert!(heard.is_some(), "it never was as expected: {record:?}");
+        }
+    }
+}
+
+/// A process that ends with its owner.
+struct Worker(Child);
+
+impl Drop for Worker {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// Claims, extends while it takes longer than its lease, reports progress, and is tried again.
+fn works(program: &'static str, script: &'static str) -> Running {
+    Box::pin(async move {
+        let server = Server::start().await;
+        let mut events = server.app.punctual.events().listen();
+        let greet = server.publish("greet", &json!({ "name": "Ada" })).await;
+        // Twice as long as its lease.
+        let count = server.publish("count", &json!({ "to": 4, "seconds": 1 })).await;
+        let flaky = server.publish("flaky", &Value::Null).await;
+        let _worker = server.spawn(program, script);
+        let done = |record: &MessageRecord| record.state == State::Done;
+        assert_eq!(server.until(greet, done).await.attempt, 1);
+        let counted = server.until(count, done).await;
+        assert_eq!((counted.attempt, counted.crashes), (1, 0), "its lease was kept");
+        assert_eq!(server.until(flaky, done).await.attempt, 2, "it failed once");
+        let (mut progressed, mut failed) = (0, 0);
+        while let Ok(event) = events.try_recv() {
+            match &*event {
+                Event::AttemptProgressed { message, .. } if *message == count => progressed += 1,
+                Event::AttemptFailed { message, error, .. } if *message == flaky => {
+                    failed += 1;
+                    let error = error.as_deref().unwrap_or_default();
+                    assert!(error.contains("the first attempt always fails"), "{error}");
+                }
+                _ => {}
+            }
+        }
+        assert_eq!((progressed, failed), (4, 1));
+    })
+}
+
+/// Its message comes back after its lease, and the next worker gets it.
+fn is_replaced_when_killed(program: &'static str, script: &'static str) -> Running {
+    Box::pin(async move {
+        let server = Server::start().await;
+        let first = server.spawn(program, script);
+        let id = server.publish("count", &json!({ "to": 2, "seconds": 3 })).await;
+        let begun = |record: &MessageRecord| record.progress.is_some();
+        let owner = server.until(id, begun).await.lease.unwrap().owner;
+        drop(first);
+        let _second = server.spawn(program, script);
+        let lost = server.until(id, |record| record.crashes == 1).await;
+        assert_ne!(lost.state, State::Done);
+        let again = |record: &MessageRecord| {
+            record.lease.is_some_and(|lease| lease.owner != owner) || record.state == State::Done
+        };
+        server.until(id, again).await;
+        let record = server.until(id, |record| record.state == State::Done).await;
+        assert_eq!(record.crashes, 1);
+    })
+}
