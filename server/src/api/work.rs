@@ -19,7 +19,8 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::app::App;
-use crate::caller::{Caller, Role};
+use crate::auth::Scope;
+use crate::caller::Caller;
 use crate::problem::{Answer, Problem};
 
 /// How long a worker has without extending when it does not say.
@@ -39,7 +40,7 @@ pub(crate) fn routes() -> OpenApiRouter<App> {
 
 /// Refuses whoever may not work.
 fn may_work(caller: &Caller) -> Answer<()> {
-    caller.must_be(Role::Operator)
+    caller.must_have(Scope::Work)
 }
 
 /// The identity of a worker: its own UUID, or one that always follows from its name.
