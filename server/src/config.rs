@@ -125,7 +125,7 @@ pub enum AuthMode {
     Password,
     /// By a header that a reverse proxy sets.
     Proxy,
-    /// By OpenID Connect.
+    /// By the protocol `OpenID` Connect.
     Oidc,
 }
 

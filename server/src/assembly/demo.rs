@@ -85,7 +85,7 @@ async fn import(context: Context) -> HandlerResult {
         if !rest(&context, Duration::from_secs(1)).await {
             return Err(HandlerError::new("the import was interrupted"));
         }
-        context.progress((step * 5, format!("{} of 20 files", step)));
+        context.progress((step * 5, format!("{step} of 20 files")));
         context.log(format!("file {step} read"));
     }
     Ok(Outcome::Done)

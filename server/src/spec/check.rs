@@ -80,11 +80,11 @@ impl JobSpec {
             0 => found.add("schedule", "it has none; say one of cron, every and at"),
             _ => found.add("schedule", "there are several; say only one of cron, every and at"),
         }
-        if let Some(cron) = &self.cron {
-            if let Err(error) = Cron::parse_seeded(cron, name) {
-                let start: String = cron.chars().take(100).collect();
-                found.add("cron", format!("{start:?}: {error}"));
-            }
+        if let Some(cron) = &self.cron
+            && let Err(error) = Cron::parse_seeded(cron, name)
+        {
+            let start: String = cron.chars().take(100).collect();
+            found.add("cron", format!("{start:?}: {error}"));
         }
         if let Some(every) = &self.every {
             match length(every) {
