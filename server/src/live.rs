@@ -87,6 +87,11 @@ impl Live {
         lock(&self.rings).within(step, from, to)
     }
 
+    /// Somebody looks.
+    pub(crate) fn looked(&self, now: Timestamp) {
+        *lock(&self.looked_at) = Some(now);
+    }
+
     /// How many in a second, in this process.
     pub(crate) fn rates(&self, now: Timestamp) -> Rates {
         let to = now.as_second();
@@ -115,8 +120,7 @@ fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
 
 /// How many messages there are, as it was found at most a second ago.
 pub(crate) async fn counts(app: &App) -> Result<Arc<Counts>> {
-    let live = &app.node().live;
-    *lock(&live.looked_at) = Some(app.clock.now());
+    app.node().live.looked(app.clock.now());
     counted(app).await
 }
 

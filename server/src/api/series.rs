@@ -105,7 +105,9 @@ async fn one(
     Query(query): Query<SeriesQuery>,
 ) -> Answer<Json<SeriesView>> {
     caller.must_be(Role::Viewer)?;
-    let (step, from, to) = span(&query, app.clock.now())?;
+    let now = app.clock.now();
+    let (step, from, to) = span(&query, now)?;
+    app.node().live.looked(now);
     let ours = app.node().live.within(step, from, to);
     let mut figures: BTreeMap<i64, Figure> =
         ours.into_iter().map(|figure| (figure.at, figure)).collect();

@@ -86,7 +86,6 @@ async fn a_listener_hears_of_one_topic_or_kind_or_job_only() {
     let mut nightly = Ear::open(&site, "?job=nightly").await;
     publish_to(&site, "mail").await;
     publish_to(&site, "sms").await;
-    site.post("/api/v1/jobs/nightly/trigger", &serde_json::json!({})).await;
     site.app.punctual.admin().trigger("nightly", true).await.unwrap();
     settle().await;
     for ear in [&mut all, &mut mail, &mut nightly] {

@@ -5,7 +5,7 @@ use std::time::Duration;
 use axum::Json;
 use axum::extract::State;
 use punctual::Result;
-use punctual::client::{Ask, Assigned, REMOTE_BATCH_MAX};
+use punctual::client::{Ask, Assigned, REMOTE_LEASE_MAX};
 use punctual::clock::add;
 use punctual::model::Queue;
 use serde::Deserialize;
@@ -23,7 +23,7 @@ use crate::register::{self, Elsewhere};
 /// The longest wait for something to do.
 const WAIT_MAX: Duration = Duration::from_secs(60);
 /// The most messages in one claim over HTTP.
-const LIMIT_MAX: usize = if REMOTE_BATCH_MAX < 100 { REMOTE_BATCH_MAX } else { 100 };
+const LIMIT_MAX: usize = 100;
 
 /// What a worker asks for.
 #[derive(Debug, Deserialize, ToSchema)]
@@ -53,7 +53,7 @@ pub(super) async fn claim(
     may_work(&caller)?;
     let (ask, wait) = checked(&request)?;
     let _place = app.node().waiting.clone().try_acquire_owned().map_err(|_| crowded())?;
-    let (worker, limit) = (ask.worker, ask.limit);
+    let worker = ask.worker;
     register::met(&app, Elsewhere::new(&request.worker, &ask, &caller)).await?;
     let assigned = if register::is_quiet(&app, worker).await? {
         // It waits all the same, so that a quiet worker does not ask in a circle.
@@ -62,7 +62,6 @@ pub(super) async fn claim(
     } else {
         within_reach(app.clone(), ask, wait).await?
     };
-    debug_assert!(assigned.len() <= limit);
     let now = app.clock.now();
     let items = assigned.iter().map(|one| AssignedView::new(one, now)).collect();
     Ok(Json(ClaimView { worker: worker.to_string(), items }))
@@ -117,7 +116,7 @@ fn checked(request: &ClaimRequest) -> Answer<(Ask, Duration)> {
 pub(super) fn lease(text: Option<&str>) -> Answer<Duration> {
     let Some(text) = text else { return Ok(LEASE_DEFAULT) };
     let lease = length("lease", text)?;
-    if lease < Duration::from_secs(1) || lease > punctual::client::REMOTE_LEASE_MAX {
+    if lease < Duration::from_secs(1) || lease > REMOTE_LEASE_MAX {
         let problem = "must be between 1s and 24h";
         return Err(Problem::refused(format!("`lease` {text:?} {problem}")).field("lease", problem));
     }
