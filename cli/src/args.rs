@@ -2,19 +2,31 @@
 
 use clap::{Parser, Subcommand};
 
+use crate::commands::audit::AuditArgs;
 use crate::commands::config::ConfigCommand;
 use crate::commands::consume::ConsumeArgs;
 use crate::commands::cron::CronCommand;
+use crate::commands::dead::DeadArgs;
 use crate::commands::demo::DemoArgs;
 use crate::commands::doctor::DoctorArgs;
+use crate::commands::executions::ExecutionsArgs;
+use crate::commands::jobs::JobsArgs;
+use crate::commands::login::{LoginArgs, LogoutArgs};
+use crate::commands::messages::MessagesArgs;
 use crate::commands::publish::PublishArgs;
+use crate::commands::queues::QueuesArgs;
 use crate::commands::serve::ServeArgs;
+use crate::commands::shell::{CompletionsArgs, ManArgs};
+use crate::commands::tokens::TokensArgs;
 use crate::commands::topics::TopicsArgs;
 use crate::commands::transfer::{ExportArgs, ImportArgs, MoveArgs};
+use crate::commands::users::UsersArgs;
+use crate::commands::workers::WorkersArgs;
+use crate::failure::CODES_HELP;
 
 /// Messages now, messages later, and work on a schedule.
 #[derive(Debug, Parser)]
-#[command(name = "punctual", version, about)]
+#[command(name = "punctual", version, about, after_help = CODES_HELP)]
 pub(crate) struct Args {
     #[command(subcommand)]
     pub(crate) command: Command,
@@ -23,6 +35,10 @@ pub(crate) struct Args {
 /// The first word after `punctual`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
+    /// Who changed what.
+    Audit(AuditArgs),
+    /// Print completions for a shell.
+    Completions(CompletionsArgs),
     /// Look at a configuration, or get one to start from.
     #[command(subcommand)]
     Config(ConfigCommand),
@@ -31,21 +47,43 @@ pub(crate) enum Command {
     /// Try out cron expressions.
     #[command(subcommand)]
     Cron(CronCommand),
+    /// Dead letters: look, send again, throw away.
+    Dead(DeadArgs),
     /// Watch Punctual at work: a cron job, a delayed message, a retry and a dead letter.
     Demo(DemoArgs),
     /// Look at a storage and say what is wrong with it. It is opened as a worker opens it: tables that
     /// are missing or old are made and brought up to date.
     Doctor(DoctorArgs),
+    /// Every attempt that ended.
+    Executions(ExecutionsArgs),
     /// Write the jobs and unfinished messages of a storage as JSON lines.
     Export(ExportArgs),
     /// Read what `export` wrote into a storage; what is there already is left alone.
     Import(ImportArgs),
+    /// Jobs: look, run, pause, change, create.
+    Jobs(JobsArgs),
+    /// Get a token for this machine and remember it.
+    Login(LoginArgs),
+    /// Forget the token of this machine.
+    Logout(LogoutArgs),
+    /// Print the manual, or write one page per command.
+    Man(ManArgs),
+    /// Messages: look, ask why, publish, cancel, send again.
+    Messages(MessagesArgs),
     /// Copy the jobs and unfinished messages of one storage into another.
     Move(MoveArgs),
     /// Send one message.
     Publish(PublishArgs),
+    /// Queues: look, pause, resize, empty.
+    Queues(QueuesArgs),
     /// Run the server: jobs of the configuration, the HTTP API and the dashboard.
     Serve(ServeArgs),
+    /// Tokens by which programs are known.
+    Tokens(TokensArgs),
     /// List the topics of a transport.
     Topics(TopicsArgs),
+    /// Users: who may log in.
+    Users(UsersArgs),
+    /// Workers: the processes that live.
+    Workers(WorkersArgs),
 }

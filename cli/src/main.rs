@@ -1,8 +1,15 @@
 //! The command line of Punctual: reads the arguments, runs one command, and
-//! says with the exit code how it went (2 for input that cannot be right).
+//! says with the exit code how it went (failure.rs lists them).
 
+mod account;
 mod args;
+mod client;
 mod commands;
+mod desk;
+mod failure;
+mod refusal;
+mod render;
+mod secret;
 mod terminal;
 
 use std::process::ExitCode;
@@ -17,16 +24,29 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
     match Args::parse().command {
+        Command::Audit(arguments) => commands::audit::run(&arguments),
+        Command::Completions(arguments) => commands::shell::run_completions(&arguments),
         Command::Config(command) => commands::config::run(&command),
         Command::Consume(arguments) => commands::consume::run(&arguments),
         Command::Cron(command) => commands::cron::run(command),
+        Command::Dead(arguments) => commands::dead::run(&arguments),
         Command::Demo(arguments) => commands::demo::run(&arguments),
         Command::Doctor(arguments) => commands::doctor::run(&arguments),
+        Command::Executions(arguments) => commands::executions::run(&arguments),
         Command::Export(arguments) => commands::transfer::run_export(&arguments),
         Command::Import(arguments) => commands::transfer::run_import(&arguments),
+        Command::Jobs(arguments) => commands::jobs::run(&arguments),
+        Command::Login(arguments) => commands::login::run(&arguments),
+        Command::Logout(arguments) => commands::login::run_logout(&arguments),
+        Command::Man(arguments) => commands::shell::run_man(&arguments),
+        Command::Messages(arguments) => commands::messages::run(&arguments),
         Command::Move(arguments) => commands::transfer::run_move(&arguments),
         Command::Publish(arguments) => commands::publish::run(&arguments),
+        Command::Queues(arguments) => commands::queues::run(&arguments),
         Command::Serve(arguments) => commands::serve::run(&arguments),
+        Command::Tokens(arguments) => commands::tokens::run(&arguments),
         Command::Topics(arguments) => commands::topics::run(&arguments),
+        Command::Users(arguments) => commands::users::run(&arguments),
+        Command::Workers(arguments) => commands::workers::run(&arguments),
     }
 }

@@ -10,6 +10,7 @@ use punctual_connect::{OpenedTransport, open_transport};
 use serde_json::{Map, Value, json};
 
 use super::storage::existing;
+use crate::render::one_line;
 
 /// The most bytes of one body, sent or shown.
 pub(crate) const BODY_MAX: usize = 16 << 20;
@@ -55,30 +56,20 @@ pub(crate) fn shown(message: &Message, attempt: u32, poison: Option<&str>) -> St
         (Some(error), _) => format!("cannot be read: {error}"),
         (None, Err(error)) => format!("cannot be read: {error}"),
         (None, Ok(body)) => match std::str::from_utf8(&body.bytes) {
-            Ok(text) => one_line(text),
+            Ok(text) => one_line(text, SHOWN_MAX),
             Err(_) => format!("{} bytes of {}", body.bytes.len(), body.content_type),
         },
     };
     let sent = message.created_at.strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
-    let key = message.key.as_ref().map_or_else(|| "-".to_owned(), |key| one_line(key.as_str()));
+    let key = message
+        .key
+        .as_ref()
+        .map_or_else(|| "-".to_owned(), |key| one_line(key.as_str(), SHOWN_MAX));
     row(&sent, &message.id.to_string(), &attempt.to_string(), &key, &body)
 }
 
 fn row(sent: &str, id: &str, attempt: &str, key: &str, body: &str) -> String {
     format!("{sent:20}  {id:36}  {attempt:>7}  {key:12}  {body}")
-}
-
-/// A text that stays on its line, and cannot steer the terminal.
-fn one_line(text: &str) -> String {
-    let mut line: String = text
-        .chars()
-        .take(SHOWN_MAX)
-        .map(|letter| if letter.is_control() { ' ' } else { letter })
-        .collect();
-    if text.chars().nth(SHOWN_MAX).is_some() {
-        line.push_str("...");
-    }
-    line
 }
 
 /// A message as one object.

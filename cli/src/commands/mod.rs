@@ -1,13 +1,26 @@
 //! One file per command.
 
+pub(crate) mod audit;
 mod carried;
 pub(crate) mod config;
 pub(crate) mod consume;
 pub(crate) mod cron;
+pub(crate) mod dead;
 pub(crate) mod demo;
 pub(crate) mod doctor;
+pub(crate) mod executions;
+mod given;
+pub(crate) mod jobs;
+pub(crate) mod login;
+pub(crate) mod messages;
+mod paging;
 pub(crate) mod publish;
+pub(crate) mod queues;
 pub(crate) mod serve;
-mod storage;
+pub(crate) mod shell;
+pub(crate) mod storage;
+pub(crate) mod tokens;
 pub(crate) mod topics;
 pub(crate) mod transfer;
+pub(crate) mod users;
+pub(crate) mod workers;

@@ -1,11 +1,10 @@
 //! `punctual publish`: one message through a transport.
 
-use std::fs::File;
-use std::io::{self, Read, Write};
+use std::io::{self, Write};
 use std::process::ExitCode;
 use std::time::Duration;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
 use clap::Args;
 use punctual::Punctual;
 use punctual::model::{Body, CONTENT_TYPE_UNKNOWN};
@@ -13,6 +12,7 @@ use punctual::schedule::parse_duration;
 use punctual_connect::OpenedTransport;
 
 use super::carried::{BODY_MAX, TransportArgs};
+use super::given::bytes;
 use super::storage::on_runtime;
 use crate::terminal::tell;
 
@@ -47,7 +47,7 @@ pub(crate) struct PublishArgs {
     json: bool,
 }
 
-fn pair(text: &str) -> Result<(String, String), String> {
+pub(crate) fn pair(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
         Some((name, value)) => Ok((name.to_owned(), value.to_owned())),
         None => Err(format!("{text:?} has no \"=\"; write NAME=VALUE")),
@@ -98,16 +98,7 @@ async fn publish(arguments: &PublishArgs, body: Body, opened: &OpenedTransport) 
 }
 
 fn body(arguments: &PublishArgs) -> Result<Body> {
-    let bytes = match arguments.body.as_str() {
-        "-" => bounded(io::stdin().lock()).context("cannot read the body from standard input")?,
-        text => match text.strip_prefix('@') {
-            Some(path) => File::open(path)
-                .map_err(Into::into)
-                .and_then(bounded)
-                .with_context(|| format!("cannot read the body from {path}"))?,
-            None => text.as_bytes().to_vec(),
-        },
-    };
+    let bytes = bytes(&arguments.body, "the body")?;
     let content_type = match &arguments.content_type {
         Some(named) => named.clone(),
         None if serde_json::from_slice::<serde::de::IgnoredAny>(&bytes).is_ok() => {
@@ -117,15 +108,4 @@ fn body(arguments: &PublishArgs) -> Result<Body> {
         None => CONTENT_TYPE_UNKNOWN.to_owned(),
     };
     Ok(Body::raw(bytes, content_type))
-}
-
-/// Everything that comes, unless that is too much.
-fn bounded(from: impl Read) -> Result<Vec<u8>> {
-    let mut bytes = Vec::new();
-    let limit = u64::try_from(BODY_MAX)?.saturating_add(1);
-    from.take(limit).read_to_end(&mut bytes)?;
-    if bytes.len() > BODY_MAX {
-        bail!("it has more than {BODY_MAX} bytes; store it elsewhere and send a reference");
-    }
-    Ok(bytes)
 }

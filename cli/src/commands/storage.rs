@@ -2,11 +2,11 @@
 
 use std::process::ExitCode;
 
-use anyhow::{Result, bail};
+use anyhow::Result;
 use clap::Args;
 use punctual_connect::{Address, Opened, open_address};
 
-use crate::terminal::complain;
+use crate::failure::{Code, Failure, report};
 
 /// Which storage.
 #[derive(Debug, Args)]
@@ -28,7 +28,8 @@ pub(crate) fn existing(text: &str) -> Result<Address> {
     if let Address::Sqlite(file) = &address
         && !file.path.exists()
     {
-        bail!("there is no file {}; check the address", file.path.display());
+        let text = format!("there is no file {}; check the address", file.path.display());
+        return Err(Failure::new(Code::Missing, text).into());
     }
     Ok(address)
 }
@@ -42,9 +43,6 @@ pub(crate) fn on_runtime(work: impl Future<Output = Result<()>>) -> ExitCode {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
     match runtime.map_err(Into::into).and_then(|runtime| runtime.block_on(work)) {
         Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            complain(&error);
-            ExitCode::FAILURE
-        }
+        Err(error) => report(&error),
     }
 }
