@@ -8,6 +8,8 @@ import { Overview } from './pages/overview.js';
 import { JobsOrJob } from './pages/job.js';
 import { Calendar } from './pages/calendar.js';
 import { Batches } from './pages/batches.js';
+import { MessagesOrMessage } from './pages/messages.js';
+import { Executions } from './pages/messages/executions.js';
 
 function Missing() {
   return html`<${Head} title="No such page" /><${Card}><${Empty} title="There is no such page."><a href=${to(['overview'])}>${shell.pages.overview}</a><//><//>`;
@@ -19,4 +21,6 @@ export const pages = {
   jobs: JobsOrJob,
   calendar: Calendar,
   batches: Batches,
+  messages: MessagesOrMessage,
+  executions: Executions,
 };

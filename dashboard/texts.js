@@ -6,3 +6,7 @@ export { jobs } from './texts/jobs.js';
 export { job } from './texts/job.js';
 export { calendar } from './texts/calendar.js';
 export { batches } from './texts/batches.js';
+export { messages } from './texts/messages.js';
+export { message } from './texts/message.js';
+export { sweep } from './texts/sweep.js';
+export { filter } from './texts/filter.js';

@@ -1,5 +1,7 @@
 // Talking to the server: JSON in, JSON out, and a problem as an error that can be shown.
 
+import { keepExact } from './exact.js';
+
 const BASE = './api/v1';
 let csrf = null;
 
@@ -23,7 +25,7 @@ function query(parameters) {
   return kept.length === 0 ? '' : `?${new URLSearchParams(kept)}`;
 }
 
-async function call(method, path, { body, parameters, headers, signal } = {}) {
+async function call(method, path, { body, parameters, headers, signal, exact } = {}) {
   const sent = { accept: 'application/json', ...headers };
   if (body !== undefined) sent['content-type'] = 'application/json';
   if (method !== 'GET' && csrf) sent['x-csrf-token'] = csrf;
@@ -39,7 +41,7 @@ async function call(method, path, { body, parameters, headers, signal } = {}) {
   }
   const text = await response.text();
   let answer = null;
-  try { answer = text ? JSON.parse(text) : null; } catch { answer = { detail: text.slice(0, 300) }; }
+  try { answer = text ? JSON.parse(text, exact ? keepExact : undefined) : null; } catch { answer = { detail: text.slice(0, 300) }; }
   if (!response.ok) {
     if (response.status === 401) dispatchEvent(new Event('punctual:signed-out'));
     throw new Problem(response.status, answer ?? {});

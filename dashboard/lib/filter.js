@@ -5,7 +5,7 @@ import { filter as texts } from '../texts/filter.js';
 
 const STATES = ['pending', 'running', 'done', 'dead', 'cancelled'];
 const PHASES = ['scheduled', 'ready', 'retrying', 'running', 'stale', 'done', 'dead', 'cancelled'];
-const ENDINGS = ['succeeded', 'failed', 'timed_out', 'panicked', 'snoozed', 'discarded', 'cancelled', 'released', 'lost', 'skipped'];
+const ENDINGS = ['succeeded', 'failed', 'timed_out', 'panicked', 'no_handler', 'poison', 'snoozed', 'discarded', 'cancelled', 'released', 'lost', 'skipped'];
 const LENGTHS = ['5m', '1h', '24h', '7d'];
 const UNITS = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000, w: 604_800_000 };
 
@@ -13,19 +13,19 @@ const one = (name) => ({ name, operators: [':'] });
 const words = (name, values) => ({ name, operators: [':'], values, many: true });
 const NOTE = { since: one('since'), until: one('until') };
 
-/** The keys of messages. */
-export const MESSAGES = [
+/** What is understood of messages: keys, and words that are looked for as they stand. */
+export const MESSAGES = { words: true, keys: [
   words('state', STATES), words('phase', PHASES), one('topic'), one('queue'), one('key'), one('job'), one('batch'), one('error'),
   { name: 'attempt', operators: ['>=', '>'], values: ['1', '3', '5'] },
   { name: 'age', operators: ['>', '<'], values: LENGTHS },
   { ...NOTE.since, values: LENGTHS }, { ...NOTE.until, values: LENGTHS },
   { name: 'payload', operators: [':'], path: true },
-];
+] };
 
-/** The keys of executions. */
-export const EXECUTIONS = [
+/** What is understood of executions. */
+export const EXECUTIONS = { words: false, keys: [
   words('ending', ENDINGS), one('job'), one('topic'), one('message'), { ...NOTE.since, values: LENGTHS }, { ...NOTE.until, values: LENGTHS },
-];
+] };
 
 /** `1h30m` in milliseconds; null when it is no length. */
 export function lengthOf(text) {
@@ -68,9 +68,9 @@ function term({ start, end, raw, open }) {
   return { key: name.toLowerCase(), path: path.join('.'), operator: cut[2], value: unquote(raw.slice(cut[0].length)), start, end, open };
 }
 
-function wrongWith(found, keys, seen) {
+function wrongWith(found, { keys, words }, seen) {
   if (found.open) return texts.problem.quote;
-  if (found.key === null) return null;
+  if (found.key === null) return words ? null : texts.problem.words(found.value, keys.map((key) => key.name).join(', '));
   const known = keys.find((key) => key.name === found.key);
   if (!known) return texts.problem.key(found.key, keys.map((key) => key.name).join(', '));
   if (!known.operators.includes(found.operator)) return texts.problem.operator(found.key, known.operators.join(' '));
@@ -92,12 +92,12 @@ function wrongValue({ key, value }, known) {
 }
 
 /** The terms of a filter, and what is wrong with it. */
-export function parse(text, keys = MESSAGES) {
+export function parse(text, grammar = MESSAGES) {
   const terms = pieces(text).map(term);
   const seen = new Set();
   const problems = [];
   for (const found of terms) {
-    const problem = wrongWith(found, keys, seen);
+    const problem = wrongWith(found, grammar, seen);
     if (problem) problems.push({ start: found.start, end: found.end, problem });
     if (found.key) seen.add(found.key);
   }
@@ -117,8 +117,8 @@ export function withTerm(text, key, value) {
 export const valueOf = (text, key) => parse(text).terms.find((found) => found.key === key)?.value ?? null;
 
 /** What the API is asked for. Terms that are wrong are left out; `problems` names them. */
-export function parameters(text, { keys = MESSAGES, now = Date.now() } = {}) {
-  const { terms, problems } = parse(text, keys);
+export function parameters(text, { grammar = MESSAGES, now = Date.now() } = {}) {
+  const { terms, problems } = parse(text, grammar);
   const good = terms.filter((found) => !problems.some((problem) => problem.start === found.start));
   const asked = {};
   const later = (instant) => { if (!asked.since || instant > asked.since) asked.since = instant; };
@@ -143,7 +143,7 @@ export const isPlain = (asked) => !['phase', 'error', 'attempt_min', 'since', 'u
  * What could be written at the caret: first keys, then their values. `values` are those known of a key, `{ topic:
  * ['send-email'] }`. Answers the part of the text that a choice replaces.
  */
-export function suggest(text, caret, values = {}, keys = MESSAGES) {
+export function suggest(text, caret, values = {}, { keys } = MESSAGES) {
   const piece = pieces(text).find((found) => found.start <= caret && caret <= found.end) ?? { start: caret, end: caret, raw: '' };
   const typed = text.slice(piece.start, caret);
   const cut = /^([a-z_]+)(>=|<=|:|>|<)/i.exec(typed);

@@ -10,11 +10,16 @@ import { shell } from '../texts.js';
 const PAGE = 100;
 const MOST = 400;
 
-/** Puts renewed rows where their old ones are; says how many are new, and how many are gone where all are known. */
+/**
+ * Puts renewed rows where their old ones are; says how many are new, how many are gone where all are known, and
+ * which of them no longer belong here.
+ */
 export function renew(shown, fresh, id, isAll = false) {
   const byId = new Map(fresh.map((row) => [id(row), row]));
   const known = new Set(shown.map(id));
+  const last = shown.findLastIndex((row) => byId.has(id(row)));
   return {
+    left: new Set(shown.slice(0, isAll ? undefined : last + 1).map(id).filter((one) => !byId.has(one))),
     rows: shown.map((row) => byId.get(id(row)) ?? row),
     added: fresh.filter((row) => !known.has(id(row))).length,
     gone: isAll ? shown.filter((row) => !byId.has(id(row))).length : 0,
@@ -27,16 +32,20 @@ export function behind(shown, page, id) {
   return [...shown, ...page.filter((row) => !known.has(id(row)))];
 }
 
+const NOBODY = new Set();
+
 /**
- * Loads a list and keeps it fresh. `parameters` are those of the API; `after` goes on from a row. `again` loads anew
- * after an action of one's own; what others do is only announced.
+ * Loads a list and keeps it fresh. `parameters` are those of the API; `after` goes on from a row. They may be a
+ * function where they move with the time; `name` says then when it is another list. `again` loads anew after an
+ * action of one's own; what others do is only announced.
  */
-export function useRows(path, parameters, { id, on = [], every = 2_000, limit = PAGE }) {
-  const key = JSON.stringify([path, parameters]);
-  const [list, setList] = useState({ key: null, rows: [], next: null, added: 0, gone: 0 });
+export function useRows(path, parameters, { id, on = [], every = 2_000, limit = PAGE, name }) {
+  const given = typeof parameters === 'function' ? parameters : () => parameters;
+  const key = JSON.stringify([path, name ?? given()]);
+  const [list, setList] = useState({ key: null, rows: [], next: null, added: 0, gone: 0, left: NOBODY });
   const [waiting, setWaiting] = useState(false);
   const [problem, setProblem] = useState(null);
-  const loaded = useLoad((signal) => get(path, { ...parameters, limit }, { signal }), key, { on, every });
+  const loaded = useLoad((signal) => get(path, { ...given(), limit }, { signal }), key, { on, every });
   const newest = useRef(null);
   const anew = useRef(false);
   useEffect(() => {
@@ -45,24 +54,24 @@ export function useRows(path, parameters, { id, on = [], every = 2_000, limit = 
     const { items, next } = loaded.data;
     const isAnew = anew.current;
     setList((before) => {
-      if (before.key !== key || before.rows.length === 0 || isAnew) return { key, rows: items, next, added: 0, gone: 0 };
-      return { ...before, ...renew(before.rows, items, id, next === null && !parameters.after) };
+      if (before.key !== key || before.rows.length === 0 || isAnew) return { key, rows: items, next, added: 0, gone: 0, left: NOBODY };
+      return { ...before, ...renew(before.rows, items, id, next === null && !given().after) };
     });
     anew.current = false;
   }, [loaded.data, loaded.key, key]);
-  const show = () => { const { items, next } = newest.current; setList({ key, rows: items, next, added: 0, gone: 0 }); };
+  const show = () => { const { items, next } = newest.current; setList({ key, rows: items, next, added: 0, gone: 0, left: NOBODY }); };
   const again = () => { anew.current = true; loaded.reload(); };
   const more = async () => {
     setWaiting(true);
     setProblem(null);
     try {
-      const page = await get(path, { ...parameters, limit, after: list.next });
+      const page = await get(path, { ...given(), limit, after: list.next });
       setList((before) => (before.key === key ? { ...before, rows: behind(before.rows, page.items, id), next: page.next } : before));
     } catch (error) { setProblem(error.message); }
     setWaiting(false);
   };
   const isHere = list.key === key;
-  return { ...loaded, data: isHere ? list.rows : null, rows: isHere ? list.rows : [], next: list.next, added: list.added, gone: list.gone, show, again, more, waiting, problem };
+  return { ...loaded, data: isHere ? list.rows : null, rows: isHere ? list.rows : [], next: list.next, added: list.added, gone: list.gone, left: isHere ? list.left : NOBODY, show, again, more, waiting, problem };
 }
 
 /** The bar that announces rows that came or went. */

@@ -172,18 +172,18 @@ export function ToastArea({ children }) {
   <//>`;
 }
 
-/** A table whose rows are links. `columns`: {id, label, cell(row), class?, sort?}. */
-export function Table({ columns, rows, id, href, selected, onSelect, sort, onSort, empty }) {
+/** A table whose rows are links. `columns`: {id, label, cell(row), class?, sort?}. Rows in `left` no longer belong here and are faint. */
+export function Table({ columns, rows, id, href, selected, onSelect, sort, onSort, empty, left, label }) {
   if (rows.length === 0) return empty ?? html`<${Empty} title=${shell.empty} />`;
   const all = selected && rows.every((row) => selected.has(id(row)));
   const toggle = (row) => { const next = new Set(selected); next.has(id(row)) ? next.delete(id(row)) : next.add(id(row)); onSelect(next); };
-  return html`<div class="table"><table>
+  return html`<div class="table"><table aria-label=${label}>
     <thead><tr>
       ${selected ? html`<th class="check"><input type="checkbox" checked=${all} aria-label="Select all rows shown" onChange=${() => onSelect(all ? new Set() : new Set(rows.map(id)))} /></th>` : null}
       ${columns.map((column) => html`<th class=${column.class ?? ''} aria-sort=${sort === column.sort && column.sort ? 'ascending' : null}>${
         column.sort && onSort ? html`<button class="quiet" onClick=${() => onSort(column.sort)}>${column.label}${sort === column.sort ? ' ↓' : ''}</button>` : column.label}</th>`)}
     </tr></thead>
-    <tbody>${rows.map((row) => html`<tr key=${id(row)} class=${selected?.has(id(row)) ? 'selected' : ''}>
+    <tbody>${rows.map((row) => html`<tr key=${id(row)} class=${[selected?.has(id(row)) ? 'selected' : '', left?.has(id(row)) ? 'left' : ''].join(' ').trim()}>
       ${selected ? html`<td class="check"><input type="checkbox" checked=${selected.has(id(row))} aria-label="Select ${id(row)}" onChange=${() => toggle(row)} /></td>` : null}
       ${columns.map((column, index) => html`<td class=${column.class ?? ''} data-label=${column.label}>${
         index === 0 && href ? html`<a class="row" href=${href(row)}>${column.cell(row)}</a>` : column.cell(row)}</td>`)}

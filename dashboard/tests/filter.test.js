@@ -69,6 +69,11 @@ test('a key is set, replaced and dropped', () => {
   assert.equal(withTerm('', 'topic', 'a b'), 'topic:"a b"');
 });
 
+test('executions know no words', () => {
+  assert.match(parse('refused', EXECUTIONS).problems[0].problem, /stands alone/);
+  assert.deepEqual(parameters('ending:failed,lost refused', { grammar: EXECUTIONS }), { ending: 'failed,lost' });
+});
+
 test('lengths and instants', () => {
   assert.equal(lengthOf('1h30m'), 5_400_000);
   assert.equal(lengthOf('500ms'), 500);

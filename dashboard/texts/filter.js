@@ -20,6 +20,7 @@ export const filter = {
   },
   problem: {
     key: (key, known) => `There is no “${key}”; known are ${known}.`,
+    words: (value, known) => `“${value}” stands alone; write one of ${known} before it.`,
     empty: (key) => `“${key}” needs a value.`,
     word: (key, value, known) => `“${value}” is no ${key}; it is one of ${known}.`,
     twice: (key) => `“${key}” can be given once.`,

@@ -1,0 +1,80 @@
+// What can be done to a message, and the ways to copy it.
+
+import { html, useState } from '../../lib/html.js';
+import { FormDialog } from '../../lib/form.js';
+import { line, word } from '../../lib/command.js';
+import { textOf } from '../../lib/exact.js';
+import { cli, does } from '../../lib/message.js';
+import { Panel } from '../../lib/panel.js';
+import { go } from '../../lib/route.js';
+import { Act, Field, useToast } from '../../lib/ui.js';
+import { DueFields, dueOf } from '../messages/due.js';
+import { Send } from '../messages/send.js';
+import { message, shell } from '../../texts.js';
+
+const text = message.act;
+const ENDED = ['done', 'dead', 'cancelled'];
+const ALLOWED = {
+  redrive: (state) => ENDED.includes(state), cancel: (state) => !ENDED.includes(state), reschedule: (state) => state === 'pending', delete: (state) => state !== 'running',
+};
+
+/** The content as a text to edit. */
+function written(body) {
+  if (body.json !== null && body.json !== undefined) return { kind: 'json', body: textOf(body.json) };
+  if (body.text !== null && body.text !== undefined) return { kind: 'text', body: body.text };
+  return body.base64 ? { kind: 'base64', body: body.base64 } : { kind: 'none', body: '' };
+}
+
+/** The fields of the dialog for a message like this one. */
+const likeOf = (of) => ({
+  id: of.id, truncated: of.body.truncated, redacted: Array.isArray(of.body.redacted) ? of.body.redacted.length > 0 : of.body.redacted,
+  fields: { topic: of.topic, key: of.key ?? '', queue: of.queue.startsWith('~') ? '' : of.queue, priority: String(of.priority), headers: Object.entries(of.headers).map(([name, value]) => `${name}: ${value}`).join('\n'), ...written(of.body) },
+});
+
+function Ask({ action, of, onClose, onDone }) {
+  const toast = useToast();
+  const [reason, setReason] = useState('');
+  const [due, setDue] = useState({ way: 'in', length: '5m', at: '' });
+  const why = reason.trim() ? { reason: reason.trim() } : {};
+  const body = action === 'reschedule' ? { ...dueOf(due), ...why } : why;
+  const run = async () => {
+    const answer = action === 'delete' ? await does.delete(of.id) : await does[action](of.id, body);
+    toast({ text: answer?.result === 'requested' ? text.requested : text[{ redrive: 'redriven', cancel: 'cancelled', reschedule: 'rescheduled', delete: 'deleted' }[action]] });
+    onDone(action);
+  };
+  const options = { ...(action === 'reschedule' ? { in: due.way === 'in' ? due.length : null, at: due.way === 'at' ? dueOf(due)?.due_at : null } : {}), reason: reason.trim() };
+  const kind = action === 'delete' || action === 'cancel' ? 'danger' : 'primary';
+  return html`<${FormDialog} title=${text[`${action}Title`]} about=${text[`${action}Text`]} button=${text[action]} kind=${kind} ready=${action !== 'reschedule' || dueOf(due) !== null} cli=${cli.one(action, of.id, options)} onDo=${run} onClose=${onClose}>${(wrong) => html`
+    ${action === 'reschedule' ? html`<${DueFields} value=${due} onChange=${setDue} wrong=${wrong} />` : null}
+    ${action === 'delete' ? null : html`<${Field} label=${text.reason} hint=${text.reasonHint} error=${wrong.reason}><input maxlength="500" value=${reason} onInput=${(event) => setReason(event.target.value)} /><//>`}`}<//>`;
+}
+
+/** What can be copied, by its name. */
+function copies(of) {
+  const { kind, body } = written(of.body);
+  const content = kind === 'none' ? [] : [kind === 'json' ? textOf(of.body.json, 0) : body];
+  return {
+    id: of.id, show: cli.show(of.id), why: line(['messages', 'why', of.id]),
+    publish: line(['messages', 'publish', of.topic, ...content], { key: of.key, queue: of.queue, priority: of.priority }),
+    curl: `curl -H ${word('Authorization: Bearer TOKEN')} ${word(new URL(`./api/v1/messages/${of.id}`, location.href.split('#')[0]).href)}`, json: textOf(of),
+  };
+}
+
+function CopyAs({ of }) {
+  const toast = useToast();
+  const put = async (value, close) => { try { await navigator.clipboard.writeText(value); toast({ text: shell.copied }); } catch { /* not allowed here */ } close(); };
+  return html`<${Panel} label=${text.copy}>${(close) => html`<ul>${Object.entries(copies(of)).map(([name, value]) => html`<li key=${name}><button type="button" class="quiet" onClick=${() => put(value, close)}><span>${text.copies[name]}</span><span class="faint mono clip">${value.slice(0, 80)}</span></button></li>`)}</ul>`}<//>`;
+}
+
+export function Actions({ of, onDone }) {
+  const [open, setOpen] = useState(null);
+  const close = () => setOpen(null);
+  const done = (action) => { if (action === 'delete') go(['messages']); else onDone(); };
+  const button = (action, kind = '') => {
+    const allowed = ALLOWED[action](of.state);
+    return html`<${Act} kind=${kind} disabled=${!allowed} title=${allowed ? null : text.refused[action]} cli=${cli.one(action, of.id)} onClick=${() => setOpen(action)}>${text[action]}<//>`;
+  };
+  return html`${button('redrive', of.state === 'dead' ? 'primary' : '')}${button('cancel')}${button('reschedule')}
+    <${Act} cli=${copies(of).publish} onClick=${() => setOpen('clone')}>${text.clone}<//>${button('delete')}<${CopyAs} of=${of} />
+    ${open === 'clone' ? html`<${Send} like=${likeOf(of)} onClose=${close} />` : open ? html`<${Ask} action=${open} of=${of} onClose=${close} onDone=${done} />` : null}`;
+}

@@ -1,0 +1,49 @@
+// Texts of the list of messages, of executions and of the dialog that sends one.
+
+export const messages = {
+  title: 'Messages',
+  about: 'Every unit of work: what waits, runs, is done or was given up.',
+  send: 'New message',
+  tabs: { all: 'All', pending: 'Pending', running: 'Running', dead: 'Dead', done: 'Done', cancelled: 'Cancelled', executions: 'Executions' },
+  statesLabel: 'States',
+  bar: {
+    label: 'Filter', placeholder: 'Filter: state:dead topic:send-email attempt>3 age>5m, or any words', suggestions: 'Suggestions', clear: 'Clear', apply: 'Apply', keys: 'Enter applies, Tab takes a suggestion.',
+  },
+  views: {
+    label: 'Views', none: 'No view is kept yet.', save: 'Keep this filter', saved: (name) => `“${name}” is kept.`, remove: (name) => `Forget ${name}`, removed: (name) => `“${name}” is forgotten.`, title: 'Keep this filter as a view', name: 'Name', button: 'Keep', everyone: 'Everybody who looks at this server sees it.', all: 'no filter',
+  },
+  columns: { message: 'Message', state: 'State', queue: 'Queue and key', job: 'Job', due: 'When', made: 'Made', attempt: 'Attempt', error: 'Last failure' },
+  moment: { due: 'due', running: 'was due', ended: 'ended' },
+  shown: (count, total) => `${count} shown${total ? ` of ${total}` : ''}`,
+  lookedFar: 'Looking stopped after many rows without a match.',
+  selected: (count) => `${count} selected`,
+  allMatching: (count) => `Select all matching${count ? ` (${count})` : ''}`,
+  allSelected: (count) => `All ${count ? `${count} ` : ''}that match are selected.`,
+  clearSelection: 'Clear',
+  none: 'There is no message yet.',
+  noneText: 'Messages come from schedules, from your programs, or from the button above.',
+  noMatch: 'No message matches.',
+  noMatchText: 'The filter leaves nothing; take away a part of it.',
+  clearFilter: 'Clear the filter',
+  attempt: (attempt, most) => (most ? `${attempt} of ${most}` : String(attempt)),
+  cancelling: 'asked to stop',
+  bulk: {
+    redrive: { label: 'Redrive', verb: 'sent again', title: 'Send again', ask: (count) => `This sends ${count} messages again, at once. Their attempts start anew.` },
+    cancel: { label: 'Cancel', verb: 'cancelled', title: 'Cancel', ask: (count) => `This cancels ${count} messages. Those that run are asked to stop.` },
+    reschedule: { label: 'Reschedule', verb: 'put off', title: 'Make due at another time', ask: (count) => `This makes ${count} pending messages due at another time.` },
+    discard: { label: 'Discard', verb: 'discarded', title: 'Discard dead letters', ask: (count) => `This deletes ${count} dead letters. It cannot be undone.` },
+    reason: 'Reason', reasonHint: 'For the audit trail.',
+  },
+  due: { label: 'Due', in: 'After', at: 'At', length: 'How long from now', lengthHint: 'Such as 30s, 5m or 2h.', now: 'Now' },
+  sending: {
+    title: 'New message', cloneTitle: 'Send again with changes', button: 'Send', topic: 'Topic', topicHint: 'The name that finds its handler.', body: 'Content', kinds: { json: 'JSON', text: 'Text', base64: 'Base64', none: 'None' }, kind: 'Content is',
+    queue: 'Queue', queueHint: 'Empty: the usual one.', key: 'Key', keyHint: 'What it is about; orders and limits.', priority: 'Priority', priorityHint: '0 is last, 9 is first.', delay: 'Delay', delayHint: 'Such as 5m. Empty: at once.',
+    dedupe: 'Only once', dedupeHint: 'While a message with this value lives, another is a duplicate.', retries: 'Retries', timeout: 'Timeout', transport: 'Transport', transportHint: 'Empty: the storage carries it.', headers: 'Headers', headersHint: 'One per line, such as x-tenant: acme.',
+    more: 'More', sent: 'The message is sent.', duplicate: 'It was not sent: a message with the same value lives already.', show: 'Show it', badJson: (problem) => `This is no JSON: ${problem}`, badHeader: (line) => `“${line}” is no header; write name: value.`,
+    hidden: 'Some values are hidden. Leave the content as it is to send the stored one, or give the values yourself.', holdsHidden: 'It holds a hidden value; give the value itself.', keep: 'The content is the stored one unless you change it.', truncated: 'The content is too long to be shown and edited; the stored one is sent.',
+  },
+  executions: {
+    about: 'Every attempt that ended, newest first.', none: 'Nothing has run yet.', noMatch: 'No attempt matches.', placeholder: 'Filter: ending:failed job:nightly since:1h',
+    columns: { started: 'Started', ending: 'Ending', what: 'Work', attempt: 'Attempt', waited: 'Waited', took: 'Took', process: 'Process', note: 'Note' }, endings: 'Endings', all: 'All', failed: 'Failed', skipped: 'Skipped', succeeded: 'Succeeded',
+  },
+};
