@@ -10,6 +10,12 @@ import { Calendar } from './pages/calendar.js';
 import { Batches } from './pages/batches.js';
 import { MessagesOrMessage } from './pages/messages.js';
 import { Executions } from './pages/messages/executions.js';
+import { QueuesOrQueue } from './pages/queues.js';
+import { Dead } from './pages/dead.js';
+import { Topics } from './pages/topics.js';
+import { Workers } from './pages/workers.js';
+import { Storage } from './pages/storage.js';
+import { Audit } from './pages/audit.js';
 
 function Missing() {
   return html`<${Head} title="No such page" /><${Card}><${Empty} title="There is no such page."><a href=${to(['overview'])}>${shell.pages.overview}</a><//><//>`;
@@ -23,4 +29,10 @@ export const pages = {
   batches: Batches,
   messages: MessagesOrMessage,
   executions: Executions,
+  queues: QueuesOrQueue,
+  dead: Dead,
+  topics: Topics,
+  workers: Workers,
+  storage: Storage,
+  audit: Audit,
 };

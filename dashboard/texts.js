@@ -10,3 +10,8 @@ export { messages } from './texts/messages.js';
 export { message } from './texts/message.js';
 export { sweep } from './texts/sweep.js';
 export { filter } from './texts/filter.js';
+export { queues } from './texts/queues.js';
+export { dead } from './texts/dead.js';
+export { topics } from './texts/topics.js';
+export { audit, storage, workers } from './texts/system.js';
+export { settings } from './texts/settings.js';

@@ -88,3 +88,10 @@ export function MoreRows({ of, after }) {
     ${of.next && full ? html`<button class="small" onClick=${() => { refine({ after: of.next }, {}); scrollTo(0, 0); }}>${shell.goOn}</button>` : null}
   </div>`;
 }
+
+/** Keeps the order rows were first seen in; new ones come last, so that nothing moves under the pointer. */
+export function useOrder(rows, id) {
+  const seen = useRef(new Map());
+  for (const row of rows) if (!seen.current.has(id(row))) seen.current.set(id(row), seen.current.size);
+  return [...rows].sort((one, other) => seen.current.get(id(one)) - seen.current.get(id(other)));
+}
