@@ -16,6 +16,7 @@ import { Topics } from './pages/topics.js';
 import { Workers } from './pages/workers.js';
 import { Storage } from './pages/storage.js';
 import { Audit } from './pages/audit.js';
+import { Settings } from './pages/settings.js';
 
 function Missing() {
   return html`<${Head} title="No such page" /><${Card}><${Empty} title="There is no such page."><a href=${to(['overview'])}>${shell.pages.overview}</a><//><//>`;
@@ -35,4 +36,5 @@ export const pages = {
   workers: Workers,
   storage: Storage,
   audit: Audit,
+  settings: Settings,
 };
