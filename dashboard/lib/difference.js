@@ -1,6 +1,8 @@
 // What differs: between two texts word by word, and between two values path by path. Pure.
 
 const WORDS_MAX = 400;
+/** With less in common than this, word by word says nothing. */
+const ALIKE = 0.4;
 const isValue = (value) => value === null || typeof value !== 'object';
 const same = (one, other) => JSON.stringify(one) === JSON.stringify(other);
 
@@ -15,11 +17,12 @@ function commonLengths(before, after) {
   return lengths;
 }
 
-/** Two texts as parts: {kind: 'same' | 'gone' | 'new', text}. Long ones are taken whole. */
+/** Two texts as parts: {kind: 'same' | 'gone' | 'new', text}. Long ones and those with little in common are taken whole. */
 export function differWords(before, after) {
   if (before === after) return [{ kind: 'same', text: after }];
   const [ours, theirs] = [before, after].map((text) => text.split(/(\s+)/));
-  if (ours.length > WORDS_MAX || theirs.length > WORDS_MAX) return [{ kind: 'gone', text: before }, { kind: 'new', text: after }];
+  const whole = [{ kind: 'gone', text: before }, { kind: 'new', text: after }];
+  if (ours.length > WORDS_MAX || theirs.length > WORDS_MAX) return whole;
   const lengths = commonLengths(ours, theirs);
   const parts = [];
   const add = (kind, text) => { const last = parts[parts.length - 1]; if (last?.kind === kind) last.text += text; else parts.push({ kind, text }); };
@@ -28,7 +31,8 @@ export function differWords(before, after) {
     else if (j >= theirs.length || (i < ours.length && lengths[i + 1][j] >= lengths[i][j + 1])) { add('gone', ours[i]); i += 1; }
     else { add('new', theirs[j]); j += 1; }
   }
-  return parts.filter((part) => part.text !== '');
+  const common = parts.filter((part) => part.kind === 'same').reduce((sum, part) => sum + part.text.trim().length, 0);
+  return common < ALIKE * Math.min(before.length, after.length) ? whole : parts.filter((part) => part.text !== '');
 }
 
 /** Two values as a list of {path, before, after}; `undefined` where there is nothing. */

@@ -1,4 +1,5 @@
-// The input of the filter language: suggests keys and then values, says what is wrong, applies on Enter.
+// The input of the filter language: suggests keys and then values, applies on Enter. What is wrong is said and not
+// applied: a filter that lost a part would show, and act on, more than was meant.
 
 import { html, useEffect, useId, useRef, useState } from './html.js';
 import { choose, parse, suggest } from './filter.js';
@@ -48,7 +49,7 @@ export function FilterBar({ value, onApply, values, grammar, placeholder = text.
   const items = open ? place.items : [];
   const { problems } = parse(typed, grammar);
   const close = () => { setOpen(false); setActive(-1); };
-  const apply = (next = typed) => { close(); onApply(next.trim()); };
+  const apply = (next = typed) => { close(); if (parse(next, grammar).problems.length === 0) onApply(next.trim()); };
   const take = (item) => {
     const chosen = choose(typed, place, item);
     setTyped(chosen.text); setCaret(chosen.caret); putCaret(chosen.caret); setActive(-1);

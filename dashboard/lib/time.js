@@ -52,7 +52,9 @@ export function relative(instant, now = Date.now()) {
   if (!instant) return '–';
   const away = new Date(instant) - now;
   if (Math.abs(away) < 1_000) return 'now';
-  return away > 0 ? `in ${length(Math.floor(away / 1_000) * 1_000)}` : `${length(Math.floor(-away / 1_000) * 1_000)} ago`;
+  const seconds = Math.floor(Math.abs(away) / 1_000);
+  const far = seconds < 10 ? `${seconds} s` : length(seconds * 1_000);
+  return away > 0 ? `in ${far}` : `${far} ago`;
 }
 
 /** All that tick do so together: one timer, one rendering, and none while nobody looks. */

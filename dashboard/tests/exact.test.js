@@ -28,6 +28,7 @@ test('texts differ word by word', () => {
   ]);
   assert.deepEqual(differWords('a', 'a'), [{ kind: 'same', text: 'a' }]);
   assert.equal(differWords('x '.repeat(500), 'y').length, 2);
+  assert.deepEqual(differWords('it took too long', 'connection to host refused').map((part) => part.kind), ['gone', 'new']);
 });
 
 test('values differ path by path', () => {

@@ -12,7 +12,7 @@ export const message = {
   states: { title: 'The path of this message', names: { scheduled: 'Scheduled', ready: 'Ready', running: 'Running', retrying: 'Retrying', done: 'Done', dead: 'Dead', cancelled: 'Cancelled' }, now: (name) => `It is ${name} now.` },
   attempts: {
     title: 'Attempts', none: 'It has not been attempted yet.', of: (attempt, most) => (most ? `${attempt} of ${most}` : `${attempt}`), attempt: (attempt) => `Attempt ${attempt}`, waited: 'waited', ran: 'ran', lease: 'lease', bars: (waited, took) => `waited ${waited}, ran ${took}`,
-    running: 'running', leaseOf: 'lease of', until: 'until', by: 'by', same: (attempt) => `The same as in attempt ${attempt}.`, difference: (attempt) => `What differs from attempt ${attempt} is marked.`, log: 'Log', noNote: 'Nothing was said.', started: 'Started', legend: { wait: 'waiting', run: 'running' }, next: 'next attempt', more: 'Only the newest 100 attempts are shown.',
+    running: 'running', leaseOf: 'lease of', until: 'until', by: 'by', same: (attempt) => `The same as in attempt ${attempt}.`, another: (attempt) => `Another failure than in attempt ${attempt}.`, difference: (attempt) => `What differs from attempt ${attempt} is marked.`, log: 'Log', noNote: 'Nothing was said.', started: 'Started', legend: { wait: 'waiting', run: 'running' }, next: 'next attempt', more: 'Only the newest 100 attempts are shown.',
   },
   body: {
     title: 'Content', none: 'It has no content.', raw: 'As text', tree: 'As tree', hidden: 'Some values are hidden by the redaction rules.', hiddenMark: 'hidden', truncated: 'Only the beginning is shown.', base64: 'These bytes are no text; they are shown as base64.', items: (count) => (count === 1 ? '1 item' : `${count} items`), keys: (count) => (count === 1 ? '1 key' : `${count} keys`), more: (count) => `${count} more`, open: 'Open all', close: 'Close all', checkpoint: 'Checkpoint',
@@ -23,7 +23,7 @@ export const message = {
   },
   headers: { title: 'Headers', none: 'It has no headers.', name: 'Name', value: 'Value' },
   progress: { title: 'Progress', said: 'said' },
-  related: { title: 'Related', job: 'Job', parent: 'Made by', children: 'Made', batch: 'Batch', waitsFor: 'Waits for batch', correlation: 'Story', causation: 'Attempt that made it', none: 'It stands alone.', all: 'all of this story' },
+  related: { title: 'Related', job: 'Job', parent: 'Parent', children: 'Children', batch: 'Batch', waitsFor: 'Waits for batch', correlation: 'Story', causation: 'Attempt that made it', none: 'It stands alone.', all: 'all of this story' },
   act: {
     redrive: 'Redrive', redriveTitle: 'Send this message again?', redriveText: 'It becomes due at once, and its attempts start anew.', redriven: 'It is sent again.',
     cancel: 'Cancel', cancelTitle: 'Cancel this message?', cancelText: 'A pending message ends at once; a running handler is asked to stop.', cancelled: 'It is cancelled.', requested: 'Its handler was asked to stop.',

@@ -1,5 +1,7 @@
 // Texts of the list of messages, of executions and of the dialog that sends one.
 
+import { some } from './words.js';
+
 export const messages = {
   title: 'Messages',
   about: 'Every unit of work: what waits, runs, is done or was given up.',
@@ -25,13 +27,14 @@ export const messages = {
   noMatch: 'No message matches.',
   noMatchText: 'The filter leaves nothing; take away a part of it.',
   clearFilter: 'Clear the filter',
+  mistaken: 'The filter has a mistake.', mistakenText: 'Nothing is shown until it is understood.',
   attempt: (attempt, most) => (most ? `${attempt} of ${most}` : String(attempt)),
   cancelling: 'asked to stop',
   bulk: {
-    redrive: { label: 'Redrive', verb: 'sent again', title: 'Send again', ask: (count) => `This sends ${count} messages again, at once. Their attempts start anew.` },
-    cancel: { label: 'Cancel', verb: 'cancelled', title: 'Cancel', ask: (count) => `This cancels ${count} messages. Those that run are asked to stop.` },
-    reschedule: { label: 'Reschedule', verb: 'put off', title: 'Make due at another time', ask: (count) => `This makes ${count} pending messages due at another time.` },
-    discard: { label: 'Discard', verb: 'discarded', title: 'Discard dead letters', ask: (count) => `This deletes ${count} dead letters. It cannot be undone.` },
+    redrive: { label: 'Redrive', verb: 'sent again', title: 'Send again', ask: (count, number) => `This sends ${some(count, number, 'message')} again, at once. ${number === 1 ? 'Its' : 'Their'} attempts start anew.` },
+    cancel: { label: 'Cancel', verb: 'cancelled', title: 'Cancel', ask: (count, number) => `This cancels ${some(count, number, 'message')}. A handler that runs is asked to stop.` },
+    reschedule: { label: 'Reschedule', verb: 'put off', title: 'Make due at another time', ask: (count, number) => `This makes ${some(count, number, 'pending message')} due at another time.` },
+    discard: { label: 'Discard', verb: 'discarded', title: 'Discard dead letters', ask: (count, number) => `This deletes ${some(count, number, 'dead letter')}. It cannot be undone.` },
     reason: 'Reason', reasonHint: 'For the audit trail.',
   },
   due: { label: 'Due', in: 'After', at: 'At', length: 'How long from now', lengthHint: 'Such as 30s, 5m or 2h.', now: 'Now' },

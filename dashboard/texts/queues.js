@@ -1,5 +1,7 @@
 // Texts of the list of queues and of the page of a queue.
 
+import { some } from './words.js';
+
 export const queues = {
   title: 'Queues', about: 'The lines in which messages wait: how long, how fast they move, and what holds them.',
   none: 'There is no queue yet.', noneText: 'A queue appears with its first message, or when a worker begins to serve it.',
@@ -10,7 +12,7 @@ export const queues = {
   act: { pause: 'Pause', resume: 'Resume', resumed: (name) => `${name} goes on.`, concurrency: 'Set concurrency', purge: 'Purge', messages: 'Messages' },
   pause: { title: (name) => `Pause ${name}`, about: 'No process takes anything from it any more. What runs goes on, and messages wait.', reason: 'Reason', reasonHint: 'Everybody who looks sees it.', until: 'Until', untils: { '': 'somebody resumes it', '1h': 'in one hour', '8h': 'in eight hours', '24h': 'in a day', own: 'a time' }, own: 'Goes on by itself at', button: 'Pause', done: (name) => `${name} is paused.` },
   concurrency: { title: (name) => `How many at once in ${name}`, about: 'It holds for every process that serves the queue, each by itself.', max: 'At most at once', hint: '1 to 10,000. Pause the queue to stop it.', button: 'Set', done: (max) => `Each process handles ${max} at once now.` },
-  purge: { title: (name) => `Purge ${name}`, ask: (count) => `This deletes ${count} messages that wait, now or later. What runs goes on. It cannot be undone.`, verb: 'deleted', button: 'Delete', type: (name) => `Write ${name} to confirm`, reason: 'Reason' },
+  purge: { title: (name) => `Purge ${name}`, ask: (count, number) => `This deletes ${some(count, number, 'message')} in wait, due now or later. What runs goes on. It cannot be undone.`, verb: 'deleted', button: 'Delete', type: (name) => `Write ${name} to confirm`, reason: 'Reason' },
   detail: {
     ready: 'Ready', scheduled: 'Scheduled', running: 'Running', dead: 'Dead', oldest: 'Oldest due', in: 'In', out: 'Out', keys: 'Keys', keysNote: 'those with the most messages', noKeys: 'No message that waits or runs has a key.', key: 'Key', pending: 'Waiting', runningHere: 'Running',
     workers: 'Processes that serve it', noWorkers: 'No process that is known serves this queue; what is due waits until one does.', process: 'Process', slots: 'Slots', age: 'Age of the oldest due message', rate: 'Attempts ended per minute, last hour', limits: 'Limits', here: 'At once, in this process', notHere: 'this process does not serve it', total: 'Slots of all processes',

@@ -31,6 +31,7 @@ function Note({ execution, before }) {
   if (!before?.note) return html`<pre tabindex="0">${execution.note}</pre>`;
   if (before.note === execution.note) return html`<pre tabindex="0">${execution.note}</pre><p class="faint">${text.same(before.attempt)}</p>`;
   const parts = differWords(before.note, execution.note);
+  if (!parts.some((part) => part.kind === 'same')) return html`<pre tabindex="0">${execution.note}</pre><p class="faint">${text.another(before.attempt)}</p>`;
   return html`<pre tabindex="0">${parts.map((part) => (part.kind === 'same' ? part.text : part.kind === 'new' ? html`<ins>${part.text}</ins>` : html`<del>${part.text}</del>`))}</pre><p class="faint">${text.difference(before.attempt)}</p>`;
 }
 

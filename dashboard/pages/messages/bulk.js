@@ -29,6 +29,8 @@ function plan(action, { ids, filter }, body) {
   const call = (id) => does[action](id, body());
   if (ids) return { look: async () => ({ count: ids.length, more: false }), steps: () => each(ids, call) };
   if (action === 'reschedule') {
+    const named = filter.state?.split(',') ?? ['pending'];
+    if (!named.includes('pending')) return { look: async () => ({ count: 0, more: false }), steps: async function* none() { /* only pending ones have a time to come */ } };
     const pending = { ...filter, state: 'pending' };
     return { look: () => get('/messages/count', pending), steps: () => paged(pending, call) };
   }

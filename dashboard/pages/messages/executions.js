@@ -1,7 +1,7 @@
 // Every attempt that ended: how, when, how long it waited and took.
 
 import { html } from '../../lib/html.js';
-import { EXECUTIONS, parameters, valueOf, withTerm } from '../../lib/filter.js';
+import { EXECUTIONS, parameters, parse, valueOf, withTerm } from '../../lib/filter.js';
 import { FilterBar } from '../../lib/filterbar.js';
 import { jobPage, messagePage } from '../../lib/links.js';
 import { Id } from '../../lib/copy.js';
@@ -44,8 +44,8 @@ export function Executions({ route }) {
   return html`<${Head} title=${messages.tabs.executions} about=${text.about} />
     <${StateTabs} q="" counts=${counts} current="executions" />
     <div class="filters"><${FilterBar} value=${q} grammar=${EXECUTIONS} placeholder=${text.placeholder} values=${values} onFocus=${load} onApply=${(next) => refine({ q: next, after: null }, {})} /><${Quick} q=${q} /></div>
-    <${Card} flush><${NewRows} of=${list} />
+    ${parse(q, EXECUTIONS).problems.length > 0 ? null : html`<${Card} flush><${NewRows} of=${list} />
       <${Loaded} of=${list} skeleton=${10}>${(rows) => html`<${Table} label=${messages.tabs.executions} columns=${columns} rows=${rows} id=${(row) => row.id} href=${place} empty=${html`<${Empty} title=${q ? text.noMatch : text.none} />`} />`}<//>
       <${MoreRows} of=${list} after=${after} />
-    <//>`;
+    <//>`}`;
 }

@@ -2,7 +2,7 @@
 
 import { html, useEffect, useRef, useState } from '../../lib/html.js';
 import { get } from '../../lib/api.js';
-import { parameters, valueOf } from '../../lib/filter.js';
+import { parameters, parse, valueOf } from '../../lib/filter.js';
 import { FilterBar } from '../../lib/filterbar.js';
 import { jobPage, messagePage, queuePage } from '../../lib/links.js';
 import { Id } from '../../lib/copy.js';
@@ -62,24 +62,39 @@ function useSelection(q) {
   return { selected, everything, select, setEverything };
 }
 
-export function Messages({ route }) {
-  const { q = '', after } = route.query;
+/** What matches, and the actions for it. */
+function Matching({ q, after, list, counts, onDone }) {
+  const { selected, everything, select, setEverything } = useSelection(q);
+  return html`<${Card} flush>
+    <${Selection} shown=${list.rows.length} total=${totalOf(q, counts)} selected=${selected} everything=${everything} onSelect=${select} onEverything=${setEverything} filter=${parameters(q)} onDone=${onDone} />
+    <${NewRows} of=${list} />
+    <${Loaded} of=${list} skeleton=${10}>${(rows) => html`<${Table} label=${text.title} columns=${columns} rows=${rows} id=${(row) => row.id} href=${(row) => messagePage(row.id)} left=${list.left}
+      selected=${everything ? new Set(rows.map((row) => row.id)) : selected} onSelect=${select} empty=${html`<${None} q=${q} />`} />`}<//>
+    <${MoreRows} of=${list} after=${after} />
+  <//>`;
+}
+
+function Found({ q, after }) {
   const [sending, setSending] = useState(false);
   const list = useRows('/messages', () => ({ ...parameters(q), after }), { id: (row) => row.id, on: ON, every: 2_000, name: [q, after] });
   const { counts, reload } = useCounts(q);
-  const { selected, everything, select, setEverything } = useSelection(q);
   const { load, values } = useValues(list.rows);
-  const apply = (next) => refine({ q: next, after: null }, {});
   const again = () => { list.reload(); reload(); };
-  return html`<${Head} title=${text.title} about=${text.about}><${Act} kind="primary" cli="punctual messages publish TOPIC CONTENT" onClick=${() => setSending(true)}>${text.send}<//><//>
+  return html`<${Top} onSend=${() => setSending(true)} />
     <${StateTabs} q=${q} counts=${counts} current=${valueOf(q, 'state') ?? 'all'} />
     <div class="filters"><${FilterBar} value=${q} onApply=${apply} values=${values} onFocus=${load} /><${Views} page="messages" query=${q} onApply=${apply} /></div>
-    <${Card} flush>
-      <${Selection} shown=${list.rows.length} total=${totalOf(q, counts)} selected=${selected} everything=${everything} onSelect=${select} onEverything=${setEverything} filter=${parameters(q)} onDone=${again} />
-      <${NewRows} of=${list} />
-      <${Loaded} of=${list} skeleton=${10}>${(rows) => html`<${Table} label=${text.title} columns=${columns} rows=${rows} id=${(row) => row.id} href=${(row) => messagePage(row.id)} left=${list.left}
-        selected=${everything ? new Set(rows.map((row) => row.id)) : selected} onSelect=${select} empty=${html`<${None} q=${q} />`} />`}<//>
-      <${MoreRows} of=${list} after=${after} />
-    <//>
+    <${Matching} q=${q} after=${after} list=${list} counts=${counts} onDone=${again} />
     ${sending ? html`<${Send} onClose=${() => setSending(false)} onDone=${again} />` : null}`;
+}
+
+const apply = (next) => refine({ q: next, after: null }, {});
+const Top = ({ onSend }) => html`<${Head} title=${text.title} about=${text.about}>${onSend ? html`<${Act} kind="primary" cli="punctual messages publish TOPIC CONTENT" onClick=${onSend}>${text.send}<//>` : null}<//>`;
+
+/** A filter with a mistake shows nothing, for it would show more than was meant. */
+const Mistaken = ({ q }) => html`<${Top} /><div class="filters"><${FilterBar} value=${q} onApply=${apply} values=${{}} /></div>
+  <${Card}><${Empty} title=${text.mistaken} icon="!"><p>${text.mistakenText}</p><button onClick=${() => apply('')}>${text.clearFilter}</button><//><//>`;
+
+export function Messages({ route }) {
+  const { q = '', after } = route.query;
+  return parse(q).problems.length > 0 ? html`<${Mistaken} q=${q} />` : html`<${Found} q=${q} after=${after} />`;
 }
