@@ -19,7 +19,7 @@ const Change = ({ of }) => html`<span class="change">${of.path ? html`<span clas
 
 function Changes({ entry, onMore }) {
   const changes = differValues(entry.before, entry.after);
-  if (changes.length === 0) return html`<span class="faint">–</span>`;
+  if (changes.length === 0) return html`<span class="faint dash">–</span>`;
   return html`<span class="changes">${changes.slice(0, SHOWN).map((change) => html`<${Change} key=${change.path} of=${change} />`)}
     ${changes.length > SHOWN ? html`<button class="quiet small" onClick=${onMore}>${text.more(changes.length - SHOWN)}</button>` : null}</span>`;
 }
@@ -38,7 +38,7 @@ const columns = (onOpen) => [
   { id: 'what', label: text.columns.what, cell: (entry) => html`<button class="quiet mono" onClick=${() => onOpen(entry)}>${entry.what}</button>` },
   { id: 'target', label: text.columns.target, cell: (entry) => html`<${Target} entry=${entry} />` },
   { id: 'change', label: text.columns.change, cell: (entry) => html`<${Changes} entry=${entry} onMore=${() => onOpen(entry)} />` },
-  { id: 'reason', label: text.columns.reason, cell: (entry) => (entry.reason ? html`<span class="clip" title=${entry.reason}>${entry.reason}</span>` : html`<span class="faint">–</span>`) },
+  { id: 'reason', label: text.columns.reason, cell: (entry) => (entry.reason ? html`<span class="clip" title=${entry.reason}>${entry.reason}</span>` : html`<span class="faint dash">–</span>`) },
   { id: 'from', label: text.columns.from, class: 'wide-only', cell: (entry) => html`<span class="mono faint">${entry.from ?? '–'}</span>` },
 ];
 

@@ -18,7 +18,7 @@ const Failure = ({ group }) => html`<span class="clip long" title=${group.error}
 const columns = (onDone) => [
   { id: 'error', label: text.columns.error, cell: (group) => html`<${Failure} group=${group} />` },
   { id: 'count', label: text.columns.count, class: 'right num', cell: (group) => html`<b>${count(group.count)}</b>` },
-  { id: 'reason', label: text.columns.reason, cell: (group) => (group.reason ? html`<${Badge} tone="bad">${group.reason.replaceAll('_', ' ')}<//>` : html`<span class="faint">–</span>`) },
+  { id: 'reason', label: text.columns.reason, cell: (group) => (group.reason ? html`<${Badge} tone="bad">${group.reason.replaceAll('_', ' ')}<//>` : html`<span class="faint dash">–</span>`) },
   { id: 'trend', label: text.columns.trend, cell: (group) => html`<${Hours} values=${group.per_hour} />` },
   { id: 'seen', label: text.columns.seen, class: 'nowrap', cell: (group) => html`<${Ago} at=${group.last_at} />` },
   { id: 'first', label: text.columns.first, class: 'nowrap wide-only', cell: (group) => html`<${Ago} at=${group.first_at} />` },

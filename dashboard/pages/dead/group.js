@@ -22,7 +22,7 @@ const columns = [
   { id: 'made', label: text.letters.made, class: 'nowrap', cell: (row) => html`<${Ago} at=${row.created_at} />` },
   { id: 'attempt', label: text.letters.attempt, class: 'right num', cell: (row) => attempts(row) },
   { id: 'queue', label: text.letters.queue, cell: (row) => html`<span class="clip narrow">${row.queue}</span>` },
-  { id: 'key', label: text.letters.key, cell: (row) => (row.key ? html`<span class="clip narrow" title=${row.key}>${row.key}</span>` : html`<span class="faint">–</span>`) },
+  { id: 'key', label: text.letters.key, cell: (row) => (row.key ? html`<span class="clip narrow" title=${row.key}>${row.key}</span>` : html`<span class="faint dash">–</span>`) },
   { id: 'error', label: text.letters.error, cell: (row) => html`<span class="clip failure" title=${row.error}>${row.error ?? text.noError}</span>` },
 ];
 

@@ -26,7 +26,7 @@ const columns = [
   { id: 'waited', label: text.columns.waited, class: 'right num', cell: (row) => length(row.waited_ms) },
   { id: 'took', label: text.columns.took, class: 'right num', cell: (row) => length(row.took_ms) },
   { id: 'attempt', label: text.columns.attempt, class: 'right num', cell: (row) => attempts(row) },
-  { id: 'note', label: text.columns.note, cell: (row) => (row.note ? html`<span class="clip long failure" title=${row.note}>${row.note}</span>` : html`<span class="faint">–</span>`) },
+  { id: 'note', label: text.columns.note, cell: (row) => (row.note ? html`<span class="clip long failure" title=${row.note}>${row.note}</span>` : html`<span class="faint dash">–</span>`) },
 ];
 
 const Quick = ({ q }) => {

@@ -32,7 +32,7 @@ export function useValues(rows) {
 }
 
 const What = ({ message }) => html`<span class="clip" title=${message.topic}>${message.topic}</span>`;
-const faint = html`<span class="faint">–</span>`;
+const faint = html`<span class="faint dash">–</span>`;
 
 /** When it is due, or when it ended. */
 const Moment = ({ message }) => html`<span class="two-lines"><${Ago} at=${message.ended_at ?? message.due_at} /><span class="faint small-text">${text.moment[message.ended_at ? 'ended' : message.state === 'running' ? 'running' : 'due']}</span></span>`;

@@ -8,5 +8,5 @@ import { settings as text, shell } from '../../texts.js';
 export function ForAdmins({ children }) {
   const session = useSession();
   if (may(session, 'admin')) return children;
-  return html`<${Card}><${Empty} title=${text.denied(shell.role[session.user?.role] ?? '–')} icon="⚿"><p>${text.deniedText}</p><//><//>`;
+  return html`<${Card}><${Empty} title=${text.denied(shell.role[session.user?.role] ?? '–')} icon="!"><p>${text.deniedText}</p><//><//>`;
 }
