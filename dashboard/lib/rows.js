@@ -10,20 +10,22 @@ import { shell } from '../texts.js';
 const PAGE = 100;
 const MOST = 400;
 
-/**
- * Puts renewed rows where their old ones are; says how many are new, how many are gone where all are known, and
- * which of them no longer belong here.
- */
+/** Puts renewed rows where their old ones are; says how many are new, and how many are gone where all are known. */
 export function renew(shown, fresh, id, isAll = false) {
   const byId = new Map(fresh.map((row) => [id(row), row]));
   const known = new Set(shown.map(id));
-  const last = shown.findLastIndex((row) => byId.has(id(row)));
   return {
-    left: new Set(shown.slice(0, isAll ? undefined : last + 1).map(id).filter((one) => !byId.has(one))),
     rows: shown.map((row) => byId.get(id(row)) ?? row),
     added: fresh.filter((row) => !known.has(id(row))).length,
     gone: isAll ? shown.filter((row) => !byId.has(id(row))).length : 0,
   };
+}
+
+/** Which rows no longer belong here: they stand among fresh ones and are not among them. */
+export function leftOf(shown, fresh, id, isAll = false) {
+  const known = new Set(fresh.map(id));
+  const end = isAll ? shown.length : shown.findLastIndex((row) => known.has(id(row))) + 1;
+  return new Set(shown.slice(0, end).map(id).filter((one) => !known.has(one)));
 }
 
 /** Puts a further page behind; a row that moved meanwhile is not shown twice. */
@@ -55,7 +57,8 @@ export function useRows(path, parameters, { id, on = [], every = 2_000, limit = 
     const isAnew = anew.current;
     setList((before) => {
       if (before.key !== key || before.rows.length === 0 || isAnew) return { key, rows: items, next, added: 0, gone: 0, left: NOBODY };
-      return { ...before, ...renew(before.rows, items, id, next === null && !given().after) };
+      const isAll = next === null && !given().after;
+      return { ...before, ...renew(before.rows, items, id, isAll), left: leftOf(before.rows, items, id, isAll) };
     });
     anew.current = false;
   }, [loaded.data, loaded.key, key]);

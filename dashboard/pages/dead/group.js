@@ -40,7 +40,7 @@ export function Group({ fingerprint, query }) {
   const loaded = useLoad((signal) => get('/dead-letters/groups', {}, { signal }), 'groups', { on: ['message.dead', 'message.commanded', 'missed'], every: 3_000 });
   const list = useRows('/dead-letters', { group: fingerprint, after: query.after }, { id: (row) => row.id, on: ON });
   const group = loaded.data?.items.find((one) => one.fingerprint === fingerprint);
-  const again = () => { loaded.reload(); list.reload(); };
+  const again = () => { loaded.reload(); list.again(); };
   return html`<${Head} title=${group ? (group.job ?? group.topic) : fingerprint} crumbs=${crumbs}>${group ? html`<${GroupActions} group=${group} onDone=${again} kind="" />` : null}<//>
     ${group ? html`<${About} group=${group} />` : loaded.data ? html`<${Card}><${Empty} title=${text.group.gone}><p>${text.group.goneText}</p><//><//>` : html`<${Card}><${Loaded} of=${loaded}>${() => null}<//><//>`}
     ${group || list.rows.length > 0 ? html`<${Card} title=${text.group.list} flush><${NewRows} of=${list} /><${Loaded} of=${list}>${(rows) => html`<${Table} label=${text.group.list} columns=${columns} rows=${rows} left=${list.left} id=${(row) => row.id} href=${(row) => messagePage(row.id)} />`}<//><${MoreRows} of=${list} after=${query.after} /><//>` : null}`;

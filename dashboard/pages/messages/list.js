@@ -79,7 +79,7 @@ function Found({ q, after }) {
   const list = useRows('/messages', () => ({ ...parameters(q), after }), { id: (row) => row.id, on: ON, every: 2_000, name: [q, after] });
   const { counts, reload } = useCounts(q);
   const { load, values } = useValues(list.rows);
-  const again = () => { list.reload(); reload(); };
+  const again = () => { list.again(); reload(); };
   return html`<${Top} onSend=${() => setSending(true)} />
     <${StateTabs} q=${q} counts=${counts} current=${valueOf(q, 'state') ?? 'all'} />
     <div class="filters"><${FilterBar} value=${q} onApply=${apply} values=${values} onFocus=${load} /><${Views} page="messages" query=${q} onApply=${apply} /></div>
