@@ -44,7 +44,7 @@ export function FilterBar({ value, onApply, values, grammar, placeholder = text.
   const input = useRef(null);
   const id = useId();
   const putCaret = useCaret(input);
-  useEffect(() => { setTyped(value); }, [value]);
+  useEffect(() => { setTyped((before) => (before.trim() === value.trim() ? before : value)); }, [value]);
   const place = suggest(typed, caret, values, grammar);
   const items = open ? place.items : [];
   const { problems } = parse(typed, grammar);

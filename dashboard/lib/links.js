@@ -11,4 +11,4 @@ const filter = (terms) => Object.entries(terms).filter(([, value]) => value).map
 /** Messages by the filter language: `messagesWith({ state: 'dead', topic })`. */
 export const messagesWith = (terms) => to(['messages'], { q: filter(terms) });
 /** Executions by the same. */
-export const executionsWith = (terms) => to(['executions'], { q: filter(terms) });
+export const executionsWith = (terms) => to(['messages', 'executions'], { q: filter(terms) });

@@ -23,7 +23,7 @@ function State({ worker }) {
 }
 
 const Name = ({ worker }) => html`<b class="clip" title=${worker.process}>${worker.name}</b><span class="faint small-text mono clip">${[worker.host, worker.pid].filter(Boolean).join(':')} · ${worker.version}</span>`;
-const Roles = ({ worker }) => html`<span class="flags"><${Badge} tone="idle">${text.kinds[worker.kind] ?? worker.kind}<//>${worker.roles.map((role) => html`<${Badge} key=${role}>${role}<//>`)}</span>`;
+const Roles = ({ worker }) => html`<span class="flags"><${Badge} tone="idle">${text.kinds[worker.kind] ?? worker.kind}<//>${(worker.roles ?? []).map((role) => html`<${Badge} key=${role}>${role}<//>`)}</span>`;
 const Queues = ({ worker }) => html`<span class="slots">${worker.queues.map((queue) => html`<span key=${queue.name}><a class="soft clip narrow" href=${queuePage(queue.name)}>${queue.name}</a><${Use} queue=${{ slots: queue.concurrency, running: queue.running }} /></span>`)}
   ${worker.topics?.length ? html`<span class="faint small-text" title=${worker.topics.join(', ')}>${text.topics(worker.topics.length)}</span>` : null}</span>`;
 

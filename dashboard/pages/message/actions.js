@@ -52,7 +52,8 @@ function Ask({ action, of, onClose, onDone }) {
 /** What can be copied, by its name. */
 function copies(of) {
   const { kind, body } = written(of.body);
-  const content = kind === 'none' ? [] : [kind === 'json' ? textOf(of.body.json, 0) : body];
+  const whole = !likeOf(of).redacted && !of.body.truncated;
+  const content = kind === 'none' ? [] : [!whole ? '@content' : kind === 'json' ? textOf(of.body.json, 0) : body];
   return {
     id: of.id, show: cli.show(of.id), why: line(['messages', 'why', of.id]),
     publish: line(['messages', 'publish', of.topic, ...content], { key: of.key, queue: of.queue, priority: of.priority }),
