@@ -15,7 +15,7 @@ const REST = 300;
 const said = (value) => (value === undefined || value === null ? text.nothing : typeof value === 'object' ? JSON.stringify(value) : String(value));
 
 /** One value that changed. */
-const Change = ({ of }) => html`<span class="change">${of.path ? html`<span class="faint">${of.path}</span> ` : null}${of.before === undefined || of.before === null ? null : html`<del>${said(of.before)}</del>${' → '}`}<ins>${said(of.after)}</ins></span>`;
+const Change = ({ of }) => html`<span class="changed">${of.path ? html`<span class="faint">${of.path}</span> ` : null}${of.before === undefined || of.before === null ? null : html`<del>${said(of.before)}</del>${' → '}`}<ins>${said(of.after)}</ins></span>`;
 
 function Changes({ entry, onMore }) {
   const changes = differValues(entry.before, entry.after);

@@ -32,7 +32,7 @@ function About({ group }) {
     [own.topic, group.topic], group.job ? [own.job, html`<a href=${jobPage(group.job)}>${group.job}</a>`] : null, [own.count, count(group.count)], group.reason ? [own.reason, html`<${State} word=${group.reason} />`] : null,
     [own.first, html`<${When} at=${group.first_at} seconds=${false} />`], [own.last, html`<${When} at=${group.last_at} seconds=${false} />`], [own.sample, html`<a href=${messagePage(group.sample_id)}><${Id} id=${group.sample_id} /></a>`],
   ];
-  return html`<div class="grid two"><div class="stack"><${Card}><pre class="bare" tabindex="0">${group.error ?? text.noError}</pre><//><${Card} title=${own.trend}><div class="hours-wide"><${Hours} values=${group.per_hour} width=${480} height=${72} /></div><//></div>
+  return html`<div class="grid two"><div class="stack"><${Card}><pre class="bare" tabindex="0">${group.error ?? text.noError}</pre><//><${Card} title=${own.trend}><div class="per-hour-wide"><${Hours} values=${group.per_hour} width=${480} height=${72} /></div><//></div>
     <${Card} title=${own.facts}><${Facts} rows=${rows} /><//></div>`;
 }
 

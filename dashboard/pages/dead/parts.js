@@ -18,7 +18,7 @@ const STEP = 500;
 export function Hours({ values, width = 120, height = 26 }) {
   const top = Math.max(1, ...values);
   const step = width / values.length;
-  return html`<svg class="hours" viewBox=${`0 0 ${width} ${height}`} width=${width} height=${height} role="img" aria-label=${text.perHour(count(values.reduce((sum, one) => sum + one, 0)))}>
+  return html`<svg class="per-hour" viewBox=${`0 0 ${width} ${height}`} width=${width} height=${height} role="img" aria-label=${text.perHour(count(values.reduce((sum, one) => sum + one, 0)))}>
     ${values.map((value, at) => html`<rect key=${at} class=${value ? 'some' : ''} x=${at * step + 0.5} width=${Math.max(1, step - 1)} y=${height - Math.max(1, (value / top) * height)} height=${Math.max(1, (value / top) * height)}><title>${text.group.hour(values.length - 1 - at)}: ${count(value)}</title></rect>`)}</svg>`;
 }
 

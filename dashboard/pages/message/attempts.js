@@ -58,7 +58,7 @@ export function Attempts({ of }) {
   if (attempts.length === 0 && !isRunning) return html`<${Card} title=${text.title}><p class="faint">${text.none}</p><//>`;
   const instants = attempts.flatMap((one) => [Date.parse(one.due_at), Date.parse(one.ended_at)]);
   const span = [Math.min(...instants), Math.max(...instants)];
-  const note = html`<span class="legend"><i class="wait"></i>${text.legend.wait}<i class="run"></i>${text.legend.run}</span>`;
+  const note = html`<span class="bar-legend"><i class="wait"></i>${text.legend.wait}<i class="run"></i>${text.legend.run}</span>`;
   return html`<${Card} title=${`${text.title} (${text.of(of.attempt, of.attempts_max)})`} actions=${note}>
     <ol class="attempts" reversed>
       ${isRunning ? html`<${Running} of=${of} />` : null}

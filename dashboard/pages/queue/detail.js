@@ -79,7 +79,7 @@ const keyColumns = (queue) => [
 function Details({ queue }) {
   return html`<${PauseBox} pause=${queue.paused} /><${Tiles} queue=${queue} />
     <div class="grid half"><${Age} name=${queue.name} /><${Ended} queue=${queue} /></div>
-    <div class="grid half top">
+    <div class="grid half begin">
       <${Card} title=${text.detail.keys} note=${text.detail.keysNote} flush=${queue.keys.length > 0}>${queue.keys.length === 0 ? html`<p class="faint">${text.detail.noKeys}</p>`
         : html`<${Table} label=${text.detail.keys} columns=${keyColumns(queue)} rows=${queue.keys} id=${(one) => one.key} href=${(one) => messagesWith({ queue: queue.name, key: one.key })} />`}<//>
       <div class="stack"><${Card} title=${text.detail.workers} flush=${queue.serving.length > 0}>${queue.serving.length === 0 ? html`<p class="faint">${text.detail.noWorkers}</p>`

@@ -23,6 +23,6 @@ function Password() {
 
 export function Account() {
   const session = useSession();
-  return html`<div class="grid top"><${Card} title=${settings.tabs.account}><${Facts} rows=${[[text.who, session.user?.name], [text.role, session.user?.role], [text.auth, session.auth]]} /><//>
+  return html`<div class="grid begin"><${Card} title=${settings.tabs.account}><${Facts} rows=${[[text.who, session.user?.name], [text.role, session.user?.role], [text.auth, session.auth]]} /><//>
     ${session.auth === 'password' ? html`<${Password} />` : html`<${Card} title=${text.password}><p class="faint">${text.none(session.auth)}</p><//>`}</div>`;
 }

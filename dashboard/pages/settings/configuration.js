@@ -16,7 +16,7 @@ function RuleCards({ found }) {
   const text = settings.rules;
   const rules = [].concat(rulesOf(found));
   const kept = Object.entries(found.retention ?? {});
-  return html`<div class="grid top"><${Card} title=${text.redaction}><p class="soft">${text.redactionText}</p>
+  return html`<div class="grid begin"><${Card} title=${text.redaction}><p class="soft">${text.redactionText}</p>
       ${rules.length === 0 ? html`<p class="faint">${text.noRules}</p>` : html`<p class="flags">${rules.map((rule) => html`<${Badge} key=${rule} tone="warn">${String(rule)}<//>`)}</p>`}<//>
     <${Card} title=${text.retention}><p class="soft">${text.retentionText}</p>
       ${kept.length === 0 ? html`<p class="faint">${text.noRetention}</p>` : html`<${Facts} rows=${kept.map(([name, value]) => [name.replaceAll('_', ' '), String(value)])} />`}<//></div>
