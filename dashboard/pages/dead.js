@@ -13,12 +13,12 @@ import { Group } from './dead/group.js';
 import { GroupActions, Hours } from './dead/parts.js';
 import { dead as text } from '../texts.js';
 
-const Failure = ({ group }) => html`<span class="clip long" title=${group.error}>${group.error ?? text.noError}</span><span class="faint small-text clip">${group.job ? `${group.job} · ${group.topic}` : group.topic}</span>`;
+const Failure = ({ group }) => html`<span class="clip failure-text" title=${group.error}>${group.error ?? text.noError}</span><span class="faint small-text clip">${group.job ? `${group.job} · ${group.topic}` : group.topic}</span>`;
 
 const columns = (onDone) => [
   { id: 'error', label: text.columns.error, cell: (group) => html`<${Failure} group=${group} />` },
   { id: 'count', label: text.columns.count, class: 'right num', cell: (group) => html`<b>${count(group.count)}</b>` },
-  { id: 'reason', label: text.columns.reason, cell: (group) => (group.reason ? html`<${Badge} tone="bad">${group.reason.replaceAll('_', ' ')}<//>` : html`<span class="faint dash">–</span>`) },
+  { id: 'reason', label: text.columns.reason, class: 'roomy', cell: (group) => (group.reason ? html`<${Badge} tone="bad">${group.reason.replaceAll('_', ' ')}<//>` : html`<span class="faint dash">–</span>`) },
   { id: 'trend', label: text.columns.trend, cell: (group) => html`<${Hours} values=${group.per_hour} />` },
   { id: 'seen', label: text.columns.seen, class: 'nowrap', cell: (group) => html`<${Ago} at=${group.last_at} />` },
   { id: 'first', label: text.columns.first, class: 'nowrap wide-only', cell: (group) => html`<${Ago} at=${group.first_at} />` },

@@ -46,8 +46,8 @@ const columns = (onDone) => [
   { id: 'state', label: text.columns.state, cell: (worker) => html`<${State} worker=${worker} />` },
   { id: 'roles', label: text.columns.roles, cell: (worker) => html`<${Roles} worker=${worker} />` },
   { id: 'queues', label: text.columns.queues, cell: (worker) => html`<${Queues} worker=${worker} />` },
-  { id: 'memory', label: text.columns.memory, class: 'right num', cell: (worker) => bytes(worker.memory_bytes) },
-  { id: 'started', label: text.columns.started, class: 'nowrap', cell: (worker) => html`<${Up} worker=${worker} />` },
+  { id: 'memory', label: text.columns.memory, class: 'right num roomy', cell: (worker) => bytes(worker.memory_bytes) },
+  { id: 'started', label: text.columns.started, class: 'nowrap roomy', cell: (worker) => html`<${Up} worker=${worker} />` },
   { id: 'seen', label: text.columns.seen, class: 'nowrap', cell: (worker) => html`<${Ago} at=${worker.seen_at} />` },
   { id: 'actions', label: text.columns.actions, class: 'right', cell: (worker) => html`<${Quiet} worker=${worker} onDone=${onDone} />` },
 ];

@@ -6,7 +6,7 @@ export const dead = {
   title: 'Dead letters', about: 'What was given up and kept for people, in groups of the same failure.',
   none: 'No dead letters.', noneText: 'Nothing was given up. What fails is tried again until its attempts are spent; then it is kept here.',
   noMatch: 'No group matches.', all: 'Every topic', topic: 'Topic', search: 'Words of the failure',
-  columns: { error: 'Failure', reason: 'Given up because', count: 'Count', trend: 'Last 24 hours', seen: 'Last seen', first: 'First seen', actions: 'Actions' },
+  columns: { error: 'Failure', reason: 'Reason', count: 'Count', trend: 'Last 24 hours', seen: 'Last seen', first: 'First seen', actions: 'Actions' },
   noError: 'nothing was said', perHour: (sum) => `${sum} given up in the last 24 hours`, looked: (count) => `Only the newest ${count} dead letters were looked at; there are more.`,
   groups: (groups, letters) => `${groups} ${groups === '1' ? 'group' : 'groups'}, ${letters} dead letters`, messages: 'As messages',
   redrive: { label: 'Redrive', group: 'Redrive group', title: 'Send this group again', ask: (count, number) => `This sends ${some(count, number, 'dead letter')} again, at once. ${number === 1 ? 'Its' : 'Their'} attempts start anew.`, verb: 'sent again' },

@@ -42,7 +42,7 @@ const columns = [
   { id: 'message', label: text.columns.message, cell: (row) => html`<${What} message=${row} /><${Id} id=${row.id} />` },
   { id: 'state', label: text.columns.state, cell: (row) => html`<${Phase} message=${row} />` },
   { id: 'queue', label: text.columns.queue, cell: (row) => html`<${Line} message=${row} />` },
-  { id: 'job', label: text.columns.job, cell: (row) => (row.job ? html`<a class="soft clip narrow" title=${row.job} href=${jobPage(row.job)}>${row.job}</a>` : faint) },
+  { id: 'job', label: text.columns.job, class: 'roomy', cell: (row) => (row.job ? html`<a class="soft clip narrow" title=${row.job} href=${jobPage(row.job)}>${row.job}</a>` : faint) },
   { id: 'due', label: text.columns.due, class: 'nowrap', cell: (row) => html`<${Moment} message=${row} />` },
   { id: 'made', label: text.columns.made, class: 'nowrap wide-only', cell: (row) => html`<${Ago} at=${row.created_at} />` },
   { id: 'attempt', label: text.columns.attempt, class: 'right num', cell: (row) => attempts(row) },
