@@ -23,7 +23,10 @@ pub(crate) fn run(workspace: &Workspace) -> Result<Tally> {
     let missing = NEEDS.iter().filter(|(file, _)| !Path::new(file).exists());
     let packages: Vec<String> = missing.map(|(_, package)| (*package).to_owned()).collect();
     needs::provide_packages(&packages).with_context(|| {
-        format!("the browser tests need {}; leave them out with --without {NAME}", packages.join(", "))
+        format!(
+            "the browser tests need {}; leave them out with --without {NAME}",
+            packages.join(", ")
+        )
     })?;
     let built = cargo(workspace, &["build", "-p", "punctual-cli"]).status()?;
     if !built.success() {
