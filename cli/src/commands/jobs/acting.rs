@@ -82,8 +82,8 @@ pub(super) struct Edit {
     /// Every so often instead, such as 5m.
     #[arg(long, value_name = "LENGTH", conflicts_with = "cron")]
     every: Option<String>,
-    /// How many attempts a run has.
-    #[arg(long, value_name = "ATTEMPTS")]
+    /// How often a failed run is tried again.
+    #[arg(long, value_name = "N")]
     retry: Option<u32>,
     /// How long a run may take, such as 30s, or `none`.
     #[arg(long, value_name = "LENGTH")]
@@ -184,8 +184,8 @@ pub(super) async fn edit(desk: &Desk, edit: &Edit) -> Result<()> {
             body.insert(field.to_owned(), text.as_str().into());
         }
     }
-    if let Some(attempts) = edit.retry {
-        body.insert("retry".to_owned(), attempts.into());
+    if let Some(retries) = edit.retry {
+        body.insert("retry".to_owned(), retries.into());
     }
     if let Some(timeout) = &edit.timeout {
         let none = timeout.eq_ignore_ascii_case("none");
