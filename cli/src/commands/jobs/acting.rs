@@ -44,7 +44,7 @@ pub(super) struct Pause {
 #[derive(Debug, Args)]
 pub(crate) struct Until {
     /// Resume by itself at this instant.
-    #[arg(long, value_name = "INSTANT", value_parser = instant)]
+    #[arg(long, value_name = "INSTANT", value_parser = instant, allow_hyphen_values = true)]
     until: Option<Timestamp>,
     /// Resume by itself after this long, such as 2h.
     #[arg(long = "for", value_name = "LENGTH", value_parser = parse_duration, conflicts_with = "until")]
@@ -64,7 +64,7 @@ pub(super) struct Skip {
     /// The job.
     name: String,
     /// The occurrence; the next one when not given.
-    #[arg(long, value_name = "INSTANT", value_parser = instant)]
+    #[arg(long, value_name = "INSTANT", value_parser = instant, allow_hyphen_values = true)]
     at: Option<Timestamp>,
 }
 
@@ -99,10 +99,10 @@ pub(super) struct Backfill {
     /// The job.
     name: String,
     /// From this instant on.
-    #[arg(long, value_name = "INSTANT", value_parser = instant)]
+    #[arg(long, value_name = "INSTANT", value_parser = instant, allow_hyphen_values = true)]
     from: Timestamp,
     /// Up to this instant; now when not given.
-    #[arg(long, value_name = "INSTANT", value_parser = instant)]
+    #[arg(long, value_name = "INSTANT", value_parser = instant, allow_hyphen_values = true)]
     to: Option<Timestamp>,
     /// Also those that have run.
     #[arg(long)]
