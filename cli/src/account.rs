@@ -74,6 +74,22 @@ impl Accounts {
         })
     }
 
+    /// Whether nobody else can read it; also when there is none.
+    pub(crate) fn private() -> Result<bool> {
+        let Some(path) = folder().map(|folder| folder.join(FILE)) else { return Ok(true) };
+        match std::fs::metadata(&path) {
+            #[cfg(unix)]
+            Ok(facts) => {
+                use std::os::unix::fs::PermissionsExt;
+                Ok(facts.permissions().mode() & 0o077 == 0)
+            }
+            #[cfg(not(unix))]
+            Ok(_) => Ok(true),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(true),
+            Err(error) => Err(error).with_context(|| format!("cannot read {}", path.display())),
+        }
+    }
+
     /// Remembers it all, and answers where.
     pub(crate) fn save(&self) -> Result<PathBuf> {
         let folder = folder().ok_or_else(|| {

@@ -13,14 +13,17 @@ use crate::commands::executions::ExecutionsArgs;
 use crate::commands::jobs::JobsArgs;
 use crate::commands::login::{LoginArgs, LogoutArgs};
 use crate::commands::messages::MessagesArgs;
+use crate::commands::prune::{MigrateArgs, PruneArgs};
 use crate::commands::publish::PublishArgs;
 use crate::commands::queues::QueuesArgs;
 use crate::commands::serve::ServeArgs;
 use crate::commands::shell::{CompletionsArgs, ManArgs};
 use crate::commands::tokens::TokensArgs;
+use crate::commands::top::TopArgs;
 use crate::commands::topics::TopicsArgs;
 use crate::commands::transfer::{ExportArgs, ImportArgs, MoveArgs};
 use crate::commands::users::UsersArgs;
+use crate::commands::webhooks::WebhooksArgs;
 use crate::commands::workers::WorkersArgs;
 use crate::failure::CODES_HELP;
 
@@ -51,8 +54,8 @@ pub(crate) enum Command {
     Dead(DeadArgs),
     /// Watch Punctual at work: a cron job, a delayed message, a retry and a dead letter.
     Demo(DemoArgs),
-    /// Look at a storage and say what is wrong with it. It is opened as a worker opens it: tables that
-    /// are missing or old are made and brought up to date.
+    /// Look at a storage, a server, brokers and this machine, and say what is wrong and how to fix it. A
+    /// storage is opened as a worker opens it: tables that are missing or old are brought up to date.
     Doctor(DoctorArgs),
     /// Every attempt that ended.
     Executions(ExecutionsArgs),
@@ -70,9 +73,13 @@ pub(crate) enum Command {
     Man(ManArgs),
     /// Messages: look, ask why, publish, cancel, send again.
     Messages(MessagesArgs),
+    /// Make the tables of a storage, or bring them up to date.
+    Migrate(MigrateArgs),
     /// Copy the jobs and unfinished messages of one storage into another.
     Move(MoveArgs),
-    /// Send one message.
+    /// Delete finished messages and history that are older than a length of time.
+    Prune(PruneArgs),
+    /// Send one message through a transport; `messages publish` asks a server.
     Publish(PublishArgs),
     /// Queues: look, pause, resize, empty.
     Queues(QueuesArgs),
@@ -80,10 +87,14 @@ pub(crate) enum Command {
     Serve(ServeArgs),
     /// Tokens by which programs are known.
     Tokens(TokensArgs),
+    /// Watch queues, running work and the next runs as they change.
+    Top(TopArgs),
     /// List the topics of a transport.
     Topics(TopicsArgs),
     /// Users: who may log in.
     Users(UsersArgs),
+    /// Webhooks: who is told of which events.
+    Webhooks(WebhooksArgs),
     /// Workers: the processes that live.
     Workers(WorkersArgs),
 }

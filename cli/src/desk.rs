@@ -190,23 +190,28 @@ impl Desk {
 
     /// Asks before something that cannot be taken back, naming what it is.
     pub(crate) fn confirm(&self, what: &str) -> Result<()> {
-        if self.yes {
-            return Ok(());
-        }
-        let refused = |why: &str| Failure::new(Code::Refused, format!("{what}: {why}"));
-        if !io::stdin().is_terminal() {
-            return Err(refused("nobody is there to say yes")
-                .hint("add --yes when you mean it; nothing was changed")
-                .into());
-        }
-        write!(io::stderr(), "{what}? [y/N] ")?;
-        let mut answer = String::new();
-        io::stdin().read_line(&mut answer)?;
-        if matches!(answer.trim().to_ascii_lowercase().as_str(), "y" | "yes") {
-            return Ok(());
-        }
-        Err(refused("not confirmed; nothing was changed").into())
+        confirm(what, self.yes)
     }
+}
+
+/// Asks whether something is meant, unless that was said already.
+pub(crate) fn confirm(what: &str, yes: bool) -> Result<()> {
+    if yes {
+        return Ok(());
+    }
+    let refused = |why: &str| Failure::new(Code::Refused, format!("{what}: {why}"));
+    if !io::stdin().is_terminal() {
+        return Err(refused("nobody is there to say yes")
+            .hint("add --yes when you mean it; nothing was changed")
+            .into());
+    }
+    write!(io::stderr(), "{what}? [y/N] ")?;
+    let mut answer = String::new();
+    io::stdin().read_line(&mut answer)?;
+    if matches!(answer.trim().to_ascii_lowercase().as_str(), "y" | "yes") {
+        return Ok(());
+    }
+    Err(refused("not confirmed; nothing was changed").into())
 }
 
 /// One line, or several, on standard output.

@@ -40,13 +40,17 @@ fn main() -> ExitCode {
         Command::Logout(arguments) => commands::login::run_logout(&arguments),
         Command::Man(arguments) => commands::shell::run_man(&arguments),
         Command::Messages(arguments) => commands::messages::run(&arguments),
+        Command::Migrate(arguments) => commands::prune::run_migrate(&arguments),
         Command::Move(arguments) => commands::transfer::run_move(&arguments),
+        Command::Prune(arguments) => commands::prune::run(&arguments),
         Command::Publish(arguments) => commands::publish::run(&arguments),
         Command::Queues(arguments) => commands::queues::run(&arguments),
         Command::Serve(arguments) => commands::serve::run(&arguments),
         Command::Tokens(arguments) => commands::tokens::run(&arguments),
+        Command::Top(arguments) => commands::top::run(&arguments),
         Command::Topics(arguments) => commands::topics::run(&arguments),
         Command::Users(arguments) => commands::users::run(&arguments),
+        Command::Webhooks(arguments) => commands::webhooks::run(&arguments),
         Command::Workers(arguments) => commands::workers::run(&arguments),
     }
 }

@@ -1,55 +1,189 @@
-//! `punctual doctor`: looks at a storage and says what is wrong with it, if anything is.
+//! `punctual doctor`: looks at a storage, a server, brokers and this machine, and says what is wrong with
+//! them, if anything is, and how to put it right.
 
-use std::io::{self, Write};
+mod machine;
+mod server;
+mod storage;
+
+use std::path::PathBuf;
 use std::process::ExitCode;
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 use clap::Args;
-use punctual::clock::{Clock, SystemClock};
-use punctual::model::State;
-use punctual_connect::Opened;
+use punctual_connect::open_transport;
+use punctual_server::Secret;
+use punctual_server::config::Sources;
+use serde_json::json;
 
-use super::storage::{StorageArgs, existing, on_runtime, open};
+use super::storage::on_runtime;
+use crate::desk::{line, variable};
+use crate::failure::{Code, Failure};
 
-/// Which storage to look at.
+/// What to look at. Without anything named: the storage `sqlite:punctual.db`, and this machine.
 #[derive(Debug, Args)]
 pub(crate) struct DoctorArgs {
-    #[command(flatten)]
-    storage: StorageArgs,
+    /// A storage: `sqlite:path/to/file.db` or `postgres://user@host/database`; also PUNCTUAL_STORAGE.
+    #[arg(long, value_name = "ADDRESS")]
+    storage: Option<String>,
+    /// A server; also PUNCTUAL_SERVER.
+    #[arg(long, value_name = "URL")]
+    server: Option<String>,
+    /// A transport; may be given more than once.
+    #[arg(long = "transport", value_name = "ADDRESS")]
+    transports: Vec<String>,
+    /// The storage and the transports of this configuration.
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// Answer as JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+/// Something that was looked at.
+pub(super) struct Finding {
+    what: &'static str,
+    found: String,
+    /// What to do about it; nothing when it is fine.
+    fix: Option<String>,
+}
+
+/// Everything that was looked at.
+#[derive(Default)]
+pub(super) struct Checkup {
+    facts: Vec<(String, String)>,
+    findings: Vec<Finding>,
+}
+
+impl Checkup {
+    fn fact(&mut self, what: impl Into<String>, found: impl Into<String>) {
+        self.facts.push((what.into(), found.into()));
+    }
+
+    fn wrong(&mut self, what: &'static str, found: impl Into<String>, fix: impl Into<String>) {
+        self.findings.push(Finding { what, found: found.into(), fix: Some(fix.into()) });
+    }
 }
 
 /// Exit code 0 when all is well, 1 when something is not.
 pub(crate) fn run(arguments: &DoctorArgs) -> ExitCode {
-    let mut healthy = true;
-    let ran = on_runtime(async {
-        let address = existing(&arguments.storage.address)?;
-        let storage = open(&address).await?;
-        healthy = examine(&storage, &format!("{address:?}")).await?;
-        storage.close().await?;
-        Ok(())
-    });
-    if healthy { ran } else { ExitCode::FAILURE }
+    on_runtime(async {
+        let wanted = wanted(arguments)?;
+        let mut checkup = Checkup::default();
+        if let Some(address) = &wanted.storage {
+            storage::examine(&mut checkup, address).await?;
+        }
+        if let Some(address) = &wanted.server {
+            server::examine(&mut checkup, address).await?;
+        }
+        for address in &wanted.transports {
+            transport(&mut checkup, address).await;
+        }
+        machine::examine(&mut checkup);
+        print(&checkup, arguments.json)?;
+        match &checkup.findings[..] {
+            [] => Ok(()),
+            [one] => Err(Failure::new(Code::Failed, format!("{}: {}", one.what, one.found)).into()),
+            all => {
+                Err(Failure::new(Code::Failed, format!("{} things are wrong", all.len())).into())
+            }
+        }
+    })
 }
 
-async fn examine(storage: &Opened, name: &str) -> Result<bool> {
-    let checkup = storage.check().await?;
-    let counts = storage.inspect.counts(SystemClock.now()).await?;
-    let mut facts = checkup.facts;
-    for state in [State::Pending, State::Running, State::Dead] {
-        facts.push((state.as_str(), counts.total(state).to_string()));
+/// What is looked at.
+struct Wanted {
+    storage: Option<String>,
+    server: Option<String>,
+    transports: Vec<String>,
+}
+
+fn wanted(arguments: &DoctorArgs) -> Result<Wanted> {
+    let mut wanted = Wanted {
+        storage: arguments.storage.clone(),
+        server: arguments.server.clone(),
+        transports: arguments.transports.clone(),
+    };
+    if let Some(file) = &arguments.config {
+        let loaded = Sources::of_process(Some(file.clone())).load().map_err(|problems| {
+            let all: Vec<String> = problems.0.iter().map(ToString::to_string).collect();
+            Failure::wrong(all.join("\n")).hint("put the configuration right first")
+        })?;
+        let config = loaded.config;
+        wanted.storage = wanted.storage.or(Some(resolved(&config.storage.address)?));
+        for transport in config.transports.values() {
+            wanted.transports.push(resolved(&transport.address)?);
+        }
     }
-    facts.push(("stale", counts.stale.to_string()));
-    let width = facts.iter().map(|(what, _)| what.len()).max().unwrap_or_default();
-    let mut out = io::stdout().lock();
-    writeln!(out, "{name}")?;
-    for (what, found) in facts {
-        writeln!(out, "  {what:width$}  {found}")?;
+    if wanted.storage.is_none() && wanted.server.is_none() {
+        wanted.storage = variable("PUNCTUAL_STORAGE");
+        wanted.server = variable("PUNCTUAL_SERVER");
+    }
+    if wanted.storage.is_none() && wanted.server.is_none() && wanted.transports.is_empty() {
+        wanted.storage = Some("sqlite:punctual.db".to_owned());
+    }
+    Ok(wanted)
+}
+
+/// An address whose secret may stand elsewhere.
+fn resolved(address: &Secret) -> Result<String> {
+    match address {
+        Secret::Plain(text) => Ok(text.clone()),
+        Secret::Env { env } => variable(env)
+            .ok_or_else(|| Failure::wrong(format!("the variable {env} is not set")).into()),
+        Secret::File { file } => std::fs::read_to_string(file)
+            .map(|text| text.trim_end_matches(['\r', '\n']).to_owned())
+            .with_context(|| format!("cannot read {file}")),
+    }
+}
+
+async fn transport(checkup: &mut Checkup, address: &str) {
+    // The address may hold a password; only its scheme is shown.
+    let kind = address.split(':').next().unwrap_or_default().to_owned();
+    let looked = async {
+        let opened = open_transport(address).await?;
+        let topics = opened.topics().await;
+        opened.close().await?;
+        topics
+    };
+    match looked.await {
+        Ok(topics) => {
+            checkup.fact(format!("transport {kind}"), format!("answers; {} topics", topics.len()))
+        }
+        Err(error) if error.kind() == punctual::ErrorKind::Unsupported => {
+            checkup.fact(format!("transport {kind}"), "answers");
+        }
+        Err(error) => checkup.wrong(
+            "transport",
+            format!("{kind}: {error}"),
+            "check its address, whether it runs, and whether this machine may reach it",
+        ),
+    }
+}
+
+fn print(checkup: &Checkup, as_json: bool) -> Result<()> {
+    if as_json {
+        let facts: serde_json::Map<String, serde_json::Value> =
+            checkup.facts.iter().map(|(what, found)| (what.clone(), json!(found))).collect();
+        let findings: Vec<_> = checkup
+            .findings
+            .iter()
+            .map(|one| json!({ "what": one.what, "found": one.found, "fix": one.fix }))
+            .collect();
+        let whole = json!({ "facts": facts, "findings": findings });
+        return line(&serde_json::to_string_pretty(&whole)?);
+    }
+    let width = checkup.facts.iter().map(|(what, _)| what.len()).max().unwrap_or_default();
+    for (what, found) in &checkup.facts {
+        line(&format!("  {what:width$}  {found}"))?;
     }
     for finding in &checkup.findings {
-        writeln!(out, "! {finding}")?;
+        line(&format!("! {}: {}", finding.what, finding.found))?;
+        if let Some(fix) = &finding.fix {
+            line(&format!("  fix: {fix}"))?;
+        }
     }
     if checkup.findings.is_empty() {
-        writeln!(out, "Nothing is wrong.")?;
+        line("Nothing is wrong.")?;
     }
-    Ok(checkup.findings.is_empty())
+    Ok(())
 }

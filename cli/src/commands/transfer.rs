@@ -7,13 +7,14 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail};
-use clap::Args;
+use clap::{Args, Subcommand};
 use indicatif::{ProgressBar, ProgressStyle};
 use punctual::clock::{Clock, SystemClock};
 use punctual::model::State;
 use punctual::transfer::{Exported, Import, Imported, export};
 use punctual_connect::{Address, Opened};
 
+use super::crontab::CrontabArgs;
 use super::storage::{StorageArgs, existing, on_runtime, open};
 use crate::terminal::tell;
 
@@ -32,11 +33,21 @@ pub(crate) struct ExportArgs {
 
 /// Where to read what is imported.
 #[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true)]
 pub(crate) struct ImportArgs {
+    #[command(subcommand)]
+    other: Option<Other>,
     #[command(flatten)]
     storage: StorageArgs,
     /// The file to read; without one the lines come from standard input.
     file: Option<PathBuf>,
+}
+
+/// What else can be taken over.
+#[derive(Debug, Subcommand)]
+enum Other {
+    /// Make a configuration out of a crontab.
+    Crontab(CrontabArgs),
 }
 
 /// From where to where.
@@ -72,6 +83,9 @@ pub(crate) fn run_export(arguments: &ExportArgs) -> ExitCode {
 }
 
 pub(crate) fn run_import(arguments: &ImportArgs) -> ExitCode {
+    if let Some(Other::Crontab(crontab)) = &arguments.other {
+        return super::crontab::run(crontab);
+    }
     on_runtime(async {
         let target = open(&Address::parse(&arguments.storage.address)?).await?;
         let lines: Box<dyn BufRead> = match &arguments.file {
@@ -152,7 +166,7 @@ async fn write_lines(
 }
 
 /// A bar for people; nothing where nobody looks.
-fn bar(length: Option<u64>) -> ProgressBar {
+pub(super) fn bar(length: Option<u64>) -> ProgressBar {
     if !io::stderr().is_terminal() {
         return ProgressBar::hidden();
     }

@@ -44,7 +44,7 @@ pub(super) struct Pause {
 #[derive(Debug, Args)]
 pub(crate) struct Until {
     /// Resume by itself at this instant.
-    #[arg(long, value_name = "INSTANT", value_parser = instant)]
+    #[arg(long, value_name = "INSTANT", value_parser = instant, allow_hyphen_values = true)]
     until: Option<Timestamp>,
     /// Resume by itself after this long, such as 2h.
     #[arg(long = "for", value_name = "LENGTH", value_parser = parse_duration, conflicts_with = "until")]
@@ -64,7 +64,7 @@ pub(super) struct Skip {
     /// The job.
     name: String,
     /// The occurrence; the next one when not given.
-    #[arg(long, value_name = "INSTANT", value_parser = instant)]
+    #[arg(long, value_name = "INSTANT", value_parser = instant, allow_hyphen_values = true)]
     at: Option<Timestamp>,
 }
 
@@ -82,8 +82,8 @@ pub(super) struct Edit {
     /// Every so often instead, such as 5m.
     #[arg(long, value_name = "LENGTH", conflicts_with = "cron")]
     every: Option<String>,
-    /// How many attempts a run has.
-    #[arg(long, value_name = "ATTEMPTS")]
+    /// How often a failed run is tried again.
+    #[arg(long, value_name = "N")]
     retry: Option<u32>,
     /// How long a run may take, such as 30s, or `none`.
     #[arg(long, value_name = "LENGTH")]
@@ -99,10 +99,10 @@ pub(super) struct Backfill {
     /// The job.
     name: String,
     /// From this instant on.
-    #[arg(long, value_name = "INSTANT", value_parser = instant)]
+    #[arg(long, value_name = "INSTANT", value_parser = instant, allow_hyphen_values = true)]
     from: Timestamp,
     /// Up to this instant; now when not given.
-    #[arg(long, value_name = "INSTANT", value_parser = instant)]
+    #[arg(long, value_name = "INSTANT", value_parser = instant, allow_hyphen_values = true)]
     to: Option<Timestamp>,
     /// Also those that have run.
     #[arg(long)]
@@ -184,8 +184,8 @@ pub(super) async fn edit(desk: &Desk, edit: &Edit) -> Result<()> {
             body.insert(field.to_owned(), text.as_str().into());
         }
     }
-    if let Some(attempts) = edit.retry {
-        body.insert("retry".to_owned(), attempts.into());
+    if let Some(retries) = edit.retry {
+        body.insert("retry".to_owned(), retries.into());
     }
     if let Some(timeout) = &edit.timeout {
         let none = timeout.eq_ignore_ascii_case("none");

@@ -40,7 +40,7 @@ pub(super) struct Publish {
     #[arg(long, value_name = "LENGTH", conflicts_with = "at")]
     delay: Option<String>,
     /// Not before this instant.
-    #[arg(long, value_name = "INSTANT", value_parser = instant)]
+    #[arg(long, value_name = "INSTANT", value_parser = instant, allow_hyphen_values = true)]
     at: Option<Timestamp>,
     /// The transport of the server that carries it.
     #[arg(long, value_name = "NAME")]

@@ -1,0 +1,80 @@
+//! A storage: whether it opens, its tables, what waits in it, and whether a file can be written.
+
+use anyhow::Result;
+use punctual::clock::{Clock, SystemClock};
+use punctual::model::State;
+use punctual_connect::{Address, SqliteAddress};
+
+use super::Checkup;
+use crate::commands::storage::{existing, open};
+
+pub(super) async fn examine(checkup: &mut Checkup, text: &str) -> Result<()> {
+    let address = existing(text)?;
+    checkup.fact("storage", format!("{address:?}"));
+    if let Address::Sqlite(file) = &address {
+        permissions(checkup, file);
+        if !checkup.findings.is_empty() {
+            return Ok(());
+        }
+    }
+    let storage = match open(&address).await {
+        Ok(storage) => storage,
+        Err(error) => {
+            checkup.wrong(
+                "storage",
+                format!("cannot be opened: {error}"),
+                "check the address, whether the database runs, and the rights of its user",
+            );
+            return Ok(());
+        }
+    };
+    let found = storage.check().await?;
+    let counts = storage.inspect.counts(SystemClock.now()).await?;
+    storage.close().await?;
+    for (what, value) in found.facts {
+        checkup.fact(what, value);
+    }
+    for state in [State::Pending, State::Running, State::Dead] {
+        checkup.fact(state.as_str(), counts.total(state).to_string());
+    }
+    checkup.fact("stale", counts.stale.to_string());
+    for finding in found.findings {
+        checkup.wrong("storage", finding, "see docs/guide/storages.md, or restore a backup");
+    }
+    if counts.stale > 0 {
+        checkup.wrong(
+            "stale",
+            format!("{} messages are held by processes that no longer answer", counts.stale),
+            "start a worker with the upkeep role; it frees them within a minute",
+        );
+    }
+    Ok(())
+}
+
+/// The file and its folder must both be writable: the journal stands beside it.
+fn permissions(checkup: &mut Checkup, file: &SqliteAddress) {
+    let path = &file.path;
+    if let Err(error) = std::fs::OpenOptions::new().append(true).open(path) {
+        let found = format!("{} cannot be written: {error}", path.display());
+        checkup.wrong(
+            "permissions",
+            found,
+            "give its owner to the user of the server (chown, chmod u+rw)",
+        );
+        return;
+    }
+    let folder = match path.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        _ => std::path::Path::new("."),
+    };
+    if let Err(error) = tempfile::tempfile_in(folder) {
+        let found = format!("nothing can be written in {}: {error}", folder.display());
+        checkup.wrong(
+            "permissions",
+            found,
+            "the journal stands beside the file; make the folder writable",
+        );
+    } else {
+        checkup.fact("permissions", "the file and its folder can be written");
+    }
+}

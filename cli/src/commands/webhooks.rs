@@ -1,0 +1,155 @@
+//! `punctual webhooks`: who is told of which events.
+
+use std::process::ExitCode;
+
+use anyhow::Result;
+use clap::{Args, Subcommand};
+use serde_json::{Value, json};
+
+use super::executions;
+use super::paging::Paging;
+use crate::client::Call;
+use crate::desk::{Desk, Reach, at_desk};
+use crate::render::{Table, away, word};
+use crate::terminal::tell;
+
+/// Webhooks: who is told of which events.
+#[derive(Debug, Args)]
+pub(crate) struct WebhooksArgs {
+    #[command(flatten)]
+    reach: Reach,
+    #[command(subcommand)]
+    command: WebhooksCommand,
+}
+
+/// What to do with webhooks.
+#[derive(Debug, Subcommand)]
+enum WebhooksCommand {
+    /// Every webhook.
+    List,
+    /// Create a webhook. Its secret is printed once and never again.
+    Add(Add),
+    /// Send a webhook an event to try it.
+    Test(Named),
+    /// Stop a webhook.
+    Disable(Named),
+    /// Start a webhook that was disabled.
+    Enable(Named),
+    /// What a webhook was sent, and how that went.
+    Deliveries(Deliveries),
+    /// Delete a webhook.
+    Delete(Named),
+}
+
+/// A webhook to be.
+#[derive(Debug, Args)]
+struct Add {
+    /// Where events are sent.
+    url: String,
+    /// Which events, with commas between them, such as attempt.failed; all when not given.
+    #[arg(long, value_delimiter = ',', default_value = "*")]
+    events: Vec<String>,
+    /// Only those of this job.
+    #[arg(long)]
+    job: Option<String>,
+    /// Only those of this topic.
+    #[arg(long)]
+    topic: Option<String>,
+    /// Only those of this queue.
+    #[arg(long)]
+    queue: Option<String>,
+}
+
+/// A webhook.
+#[derive(Debug, Args)]
+struct Named {
+    /// The id of the webhook, as the list shows it.
+    id: String,
+}
+
+/// How much.
+#[derive(Debug, Args)]
+struct Deliveries {
+    /// The id of the webhook.
+    id: String,
+    #[command(flatten)]
+    paging: Paging,
+}
+
+/// Runs one of them.
+pub(crate) fn run(arguments: &WebhooksArgs) -> ExitCode {
+    at_desk(&arguments.reach, async |desk| {
+        let switch = async |id: &str, enabled: bool| {
+            let call = Call::patch(&["webhooks", id], json!({ "enabled": enabled }));
+            let word = if enabled { "enabled" } else { "disabled" };
+            desk.show(call, |_| format!("{id} is {word}.")).await
+        };
+        match &arguments.command {
+            WebhooksCommand::List => {
+                desk.list(Call::get(&["webhooks"]), "webhooks", |items| rows(desk, items)).await
+            }
+            WebhooksCommand::Add(wanted) => add(desk, wanted).await,
+            WebhooksCommand::Test(Named { id }) => {
+                let call = Call::post(&["webhooks", id, "test"], json!({}));
+                desk.show(call, |sent| {
+                    format!("On its way as the message {}.", word(&sent["message"]))
+                })
+                .await
+            }
+            WebhooksCommand::Disable(Named { id }) => switch(id, false).await,
+            WebhooksCommand::Enable(Named { id }) => switch(id, true).await,
+            WebhooksCommand::Deliveries(Deliveries { id, paging }) => {
+                let call = paging.on(Call::get(&["webhooks", id, "deliveries"]));
+                desk.list(call, "deliveries", |items| executions::rows(items, desk.client.now()))
+                    .await
+            }
+            WebhooksCommand::Delete(Named { id }) => {
+                let webhook = desk.ask(Call::get(&["webhooks", id])).await?;
+                desk.confirm(&format!("Delete 1 webhook, to {}", word(&webhook["url"])))?;
+                desk.ask(Call::delete(&["webhooks", id])).await?;
+                desk.print(&json!({ "deleted": id }), |_| format!("Deleted {id}."))
+            }
+        }
+    })
+}
+
+async fn add(desk: &Desk, add: &Add) -> Result<()> {
+    let mut filter = json!({});
+    for (key, value) in [("job", &add.job), ("topic", &add.topic), ("queue", &add.queue)] {
+        if let Some(value) = value {
+            filter[key] = value.as_str().into();
+        }
+    }
+    let body = json!({ "url": add.url, "events": add.events, "filter": filter });
+    let made = desk.ask(Call::post(&["webhooks"], body)).await?;
+    desk.print(&made, |made| word(&made["secret"]))?;
+    if !desk.json() {
+        let id = word(&made["id"]);
+        tell(&format!(
+            "This is the secret that signs what the webhook {id} is sent; it is not shown again."
+        ));
+    }
+    Ok(())
+}
+
+/// Webhooks, one on a line.
+fn rows(desk: &Desk, items: &[Value]) -> Table {
+    let now = desk.client.now();
+    let mut table = Table::new(&["id", "url", "status", "events", "failures", "last sent"]);
+    for webhook in items {
+        let status = match (webhook["enabled"].as_bool(), &webhook["disabled_reason"]) {
+            (Some(false), Value::Null) => "disabled".to_owned(),
+            (Some(false), why) => format!("disabled, {}", word(why)),
+            _ => "active".to_owned(),
+        };
+        table.row([
+            word(&webhook["id"]),
+            word(&webhook["url"]),
+            status,
+            word(&webhook["events"]),
+            word(&webhook["failures"]),
+            away(&webhook["last_at"], now),
+        ]);
+    }
+    table
+}

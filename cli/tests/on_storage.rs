@@ -1,0 +1,142 @@
+//! Commands on a storage without a server: the same endpoints, in this process.
+#![expect(clippy::unwrap_used, reason = "these are all tests")]
+
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+
+use serde_json::Value;
+
+fn punctual(folder: &Path, args: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_punctual"));
+    command.args(args).current_dir(folder).stdin(Stdio::null());
+    for name in ["PUNCTUAL_SERVER", "PUNCTUAL_TOKEN"] {
+        command.env_remove(name);
+    }
+    command.env("PUNCTUAL_STORAGE", "sqlite:a.db").env("XDG_CONFIG_HOME", folder);
+    command.output().unwrap()
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8(bytes.to_vec()).unwrap()
+}
+
+/// What a command that must succeed prints.
+fn printed(folder: &Path, args: &[&str]) -> String {
+    let output = punctual(folder, args);
+    assert!(output.status.success(), "{args:?}: {}", text(&output.stderr));
+    text(&output.stdout)
+}
+
+fn object(folder: &Path, args: &[&str]) -> Value {
+    serde_json::from_str(&printed(folder, &[args, &["--json"]].concat())).unwrap()
+}
+
+/// The exit code and words of a command that must fail.
+fn refused(folder: &Path, args: &[&str]) -> (i32, String) {
+    let output = punctual(folder, args);
+    (output.status.code().unwrap(), text(&output.stderr))
+}
+
+fn prepared() -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    assert!(printed(folder.path(), &["migrate"]).contains("is up to date"));
+    folder
+}
+
+#[test]
+fn a_job_lives_without_a_server() {
+    let folder = prepared();
+    let folder = folder.path();
+    let create = [
+        "jobs",
+        "create",
+        "nightly",
+        "--cron",
+        "0 2 * * *",
+        "--zone",
+        "Europe/Warsaw",
+        "--topic",
+        "close",
+    ];
+    let said = printed(folder, &create);
+    assert!(said.starts_with("Created nightly: ") && said.contains("It runs next at "), "{said}");
+    assert_eq!(refused(folder, &create).0, 4, "it is there already");
+    assert_eq!(object(folder, &["jobs", "show", "nightly"])["zone"], "Europe/Warsaw");
+    assert!(printed(folder, &["jobs", "next", "nightly", "--count", "3"]).lines().count() == 4);
+    let paused = printed(
+        folder,
+        &["jobs", "pause", "nightly", "--reason", "the disk is full", "--for", "2h"],
+    );
+    assert!(paused.starts_with("nightly is paused until 2"), "{paused}");
+    assert!(printed(folder, &["jobs", "list"]).contains("paused"));
+    assert!(printed(folder, &["jobs", "resume", "nightly"]).contains("runs next at"));
+    assert!(
+        printed(folder, &["jobs", "skip", "nightly"]).starts_with("nightly skips its run of 2")
+    );
+    let edited = printed(folder, &["jobs", "edit", "nightly", "--cron", "0 3 * * *"]);
+    assert!(edited.contains("`punctual jobs reset nightly` takes it back"), "{edited}");
+    assert!(printed(folder, &["jobs", "reset", "nightly"]).contains("is as it was defined"));
+    let message =
+        object(folder, &["jobs", "trigger", "nightly"])["message"].as_str().unwrap().to_owned();
+    assert!(printed(folder, &["messages", "show", &message]).contains("nightly"));
+    let planned = printed(folder, &["jobs", "backfill", "nightly", "--from", "-3d", "--dry-run"]);
+    assert!(planned.contains("of nightly would run"), "{planned}");
+    assert_eq!(refused(folder, &["jobs", "delete", "nightly"]).0, 4, "nobody said yes");
+    assert_eq!(printed(folder, &["jobs", "delete", "nightly", "--yes"]), "Deleted nightly.\n");
+}
+
+#[test]
+fn a_message_can_be_found_explained_moved_and_stopped() {
+    let folder = prepared();
+    let folder = folder.path();
+    let publish =
+        ["messages", "publish", "mail", "{\"to\":\"ada\"}", "--key", "ada", "--delay", "1h"];
+    let id = printed(folder, &publish).trim().to_owned();
+    assert!(printed(folder, &["messages", "list", "--topic", "mail"]).contains(&id));
+    assert_eq!(printed(folder, &["messages", "list", "--state", "pending", "--count"]), "1\n");
+    assert_eq!(object(folder, &["messages", "why", &id])["word"], "waiting_until");
+    let shown = printed(folder, &["messages", "show", &id]);
+    assert!(shown.contains("\"to\": \"ada\"") && shown.contains("scheduled"), "{shown}");
+    let moved = printed(folder, &["messages", "reschedule", &id, "--delay", "2h"]);
+    assert_eq!(moved, format!("{id} is due in 2h.\n"));
+    assert_eq!(printed(folder, &["messages", "cancel", &id]), "1 message cancelled.\n");
+    let (code, said) = refused(folder, &["messages", "cancel", &id]);
+    assert_eq!(code, 4, "{said}");
+    assert_eq!(printed(folder, &["messages", "delete", &id, "--yes"]), "1 message deleted.\n");
+    assert_eq!(refused(folder, &["messages", "show", &id]).0, 3);
+    assert_eq!(refused(folder, &["messages", "show", "x"]).0, 2);
+    let (code, said) = refused(folder, &["messages", "cancel"]);
+    assert!(code == 2 && said.contains("hint: name ids, or give a filter"), "{code} {said}");
+}
+
+#[test]
+fn a_queue_is_paused_and_emptied() {
+    let folder = prepared();
+    let folder = folder.path();
+    for _ in 0..3 {
+        printed(folder, &["messages", "publish", "t", "1", "--queue", "slow"]);
+    }
+    assert!(printed(folder, &["queues", "list"]).contains("slow"));
+    printed(folder, &["queues", "pause", "slow", "--reason", "too many"]);
+    assert!(printed(folder, &["queues", "show", "slow"]).contains("too many"));
+    printed(folder, &["queues", "resume", "slow"]);
+    let (code, said) = refused(folder, &["queues", "purge", "slow"]);
+    assert!(code == 4 && said.contains("Purge 3 messages"), "{code} {said}");
+    assert_eq!(
+        printed(folder, &["queues", "purge", "slow", "--dry-run"]),
+        "This would purge 3 messages. Nothing was changed.\n"
+    );
+    assert_eq!(printed(folder, &["queues", "purge", "slow", "--yes"]), "3 messages purged.\n");
+    assert!(printed(folder, &["top"]).contains("queue"));
+    assert!(punctual(folder, &["dead", "redrive"]).status.code() == Some(2));
+    let pruned = printed(folder, &["prune", "--older-than", "1h", "--yes"]);
+    assert_eq!(pruned, "Deleted 0 messages and 0 executions.\n");
+}
+
+#[test]
+fn a_file_that_is_not_there_is_not_made() {
+    let folder = tempfile::tempdir().unwrap();
+    let (code, said) = refused(folder.path(), &["jobs", "list"]);
+    assert_eq!(code, 3, "{said}");
+    assert!(!folder.path().join("a.db").exists());
+}

@@ -1,0 +1,319 @@
+//! What commands ask a server and print, compared with recorded text. The server stands in the test and
+//! answers by the contract of the API; its clock always shows the same time.
+#![expect(clippy::unwrap_used, reason = "these are all tests")]
+
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+use std::sync::{Arc, Mutex};
+
+use axum::Router;
+use axum::body::to_bytes;
+use axum::extract::{Request, State};
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::{IntoResponse, Response};
+use serde_json::{Value, json};
+
+/// What the clock of the server shows.
+const NOW: &str = "Mon, 02 Mar 2026 07:00:00 GMT";
+
+/// A question that came: method and address, token, body.
+type Asked = (String, Option<String>, Value);
+
+/// A server that gives the recorded answers, in any order and as often as it is asked.
+struct Double {
+    answers: Vec<(&'static str, u16, Value)>,
+    asked: Mutex<Vec<Asked>>,
+}
+
+async fn answer(State(double): State<Arc<Double>>, request: Request) -> Response {
+    let asked = format!("{} {}", request.method(), request.uri());
+    let token =
+        request.headers().get("authorization").map(|text| text.to_str().unwrap().to_owned());
+    let body = to_bytes(request.into_body(), 1 << 20).await.unwrap();
+    let body = serde_json::from_slice(&body).unwrap_or_default();
+    let found = double.answers.iter().find(|(wanted, ..)| *wanted == asked);
+    double.asked.lock().unwrap().push((asked, token, body));
+    let mut headers = HeaderMap::new();
+    headers.insert("date", NOW.parse().unwrap());
+    headers.insert("content-type", "application/json".parse().unwrap());
+    match found {
+        Some((_, 204, _)) => (StatusCode::NO_CONTENT, headers).into_response(),
+        Some((_, status, value)) => {
+            (StatusCode::from_u16(*status).unwrap(), headers, value.to_string()).into_response()
+        }
+        None => (StatusCode::NOT_FOUND, headers, "nothing").into_response(),
+    }
+}
+
+/// Runs a command against recorded answers.
+fn run(args: &[&str], answers: Vec<(&'static str, u16, Value)>) -> (Output, Vec<Asked>) {
+    let double = Arc::new(Double { answers, asked: Mutex::default() });
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    listener.set_nonblocking(true).unwrap();
+    let address = listener.local_addr().unwrap();
+    let router = Router::new().fallback(answer).with_state(double.clone());
+    runtime.spawn(async move {
+        let listener = tokio::net::TcpListener::from_std(listener).unwrap();
+        axum::serve(listener, router).await.unwrap();
+    });
+    let folder = tempfile::tempdir().unwrap();
+    let output = punctual(folder.path(), args)
+        .env("PUNCTUAL_SERVER", format!("http://{address}"))
+        .env("PUNCTUAL_TOKEN", "pct_1_secret")
+        .output()
+        .unwrap();
+    let asked = double.asked.lock().unwrap().clone();
+    (output, asked)
+}
+
+/// The program without anything that this machine says.
+fn punctual(folder: &Path, args: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_punctual"));
+    command.args(args).current_dir(folder).stdin(Stdio::null());
+    for name in ["PUNCTUAL_SERVER", "PUNCTUAL_STORAGE", "PUNCTUAL_TOKEN"] {
+        command.env_remove(name);
+    }
+    command.env("XDG_CONFIG_HOME", folder).env("APPDATA", folder);
+    command
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8(bytes.to_vec()).unwrap()
+}
+
+/// Compares what a command prints, with its exit code.
+fn check(args: &[&str], answers: Vec<(&'static str, u16, Value)>, code: i32, printed: &str) {
+    let (output, asked) = run(args, answers);
+    let (out, err) = (text(&output.stdout), text(&output.stderr));
+    assert_eq!(output.status.code(), Some(code), "{args:?}: {out}{err}");
+    assert_eq!(format!("{out}{err}"), printed, "{args:?}");
+    for (asked, token, _) in asked {
+        assert_eq!(token.as_deref(), Some("Bearer pct_1_secret"), "{asked}");
+    }
+}
+
+fn nightly() -> Value {
+    json!({
+        "name": "nightly", "word": "paused", "in_words": "at 02:00", "schedule": "0 2 * * *",
+        "next_at": null, "runs": 12, "running": 0, "app": "punctual.toml", "source": "file",
+        "last": { "ending": "failed", "ended_at": "2026-03-02T02:00:04Z", "took_ms": 4_250 },
+        "paused": { "by": "ada", "reason": "the disk is full", "at": "2026-03-02T06:00:00Z", "until": null },
+        "target": { "kind": "http", "method": "POST", "url": "https://shop.example/close" },
+        "retry": { "attempts_max": 5 }, "misfire": { "policy": "fire_now" }, "overlap": { "policy": "skip" },
+        "topic": "punctual.http", "queue": "default", "tags": ["money"], "overridden": ["schedule"],
+    })
+}
+
+#[test]
+fn jobs_are_told_at_a_glance() {
+    let mail = json!({ "name": "mail", "word": "active", "in_words": "every 5 minutes", "last": null,
+        "next_at": "2026-03-02T07:04:30Z", "runs": 0 });
+    let list = json!({ "items": [mail, nightly()], "next": "nightly" });
+    check(
+        &["jobs", "list", "--limit", "2"],
+        vec![("GET /api/v1/jobs?limit=2", 200, list)],
+        0,
+        "\
+name     state   schedule         next       last           runs
+mail     active  every 5 minutes  in 4m 30s  never          0
+nightly  paused  at 02:00         -          failed 4h 59m ago  12
+There are more: add --after nightly, or a larger --limit.
+",
+    );
+}
+
+#[test]
+fn one_job_is_told_whole() {
+    check(
+        &["jobs", "show", "nightly"],
+        vec![("GET /api/v1/jobs/nightly", 200, nightly())],
+        0,
+        "\
+name             nightly
+state            paused
+paused           by ada 1h ago, until somebody resumes it: the disk is full
+schedule         0 2 * * * (at 02:00)
+last             failed 2026-03-02 02:00:04Z (4h 59m ago), took 4.2s
+running          0
+runs             12
+does             calls POST https://shop.example/close
+topic            punctual.http
+queue            default
+tags             money
+misfire          fire_now
+overlap          skip
+attempts         5
+changed by hand  schedule
+defined by       punctual.toml (file)
+",
+    );
+}
+
+#[test]
+fn json_is_the_answer_itself() {
+    let answer = vec![("GET /api/v1/jobs/nightly", 200, nightly())];
+    let (output, _) = run(&["jobs", "show", "nightly", "--json"], answer);
+    assert_eq!(serde_json::from_slice::<Value>(&output.stdout).unwrap(), nightly());
+    assert!(output.stderr.is_empty());
+}
+
+#[test]
+fn an_empty_list_is_a_word_for_people_and_nothing_for_pipes() {
+    let none = json!({ "items": [], "next": null });
+    let (output, _) =
+        run(&["dead", "list"], vec![("GET /api/v1/dead-letters?limit=50", 200, none)]);
+    assert_eq!(
+        (text(&output.stdout), text(&output.stderr)),
+        (String::new(), "No dead letters.\n".into())
+    );
+}
+
+#[test]
+fn groups_of_dead_letters_are_told_with_their_failure() {
+    let group = json!({ "fingerprint": "9f2c", "topic": "mail.send", "job": null, "count": 41,
+        "error": "connection\nrefused", "first_at": "2026-03-01T07:00:00Z", "last_at": "2026-03-02T06:59:00Z" });
+    let groups = json!({ "items": [group], "looked_at": 41, "more": false });
+    check(
+        &["dead", "groups"],
+        vec![("GET /api/v1/dead-letters/groups", 200, groups)],
+        0,
+        "\
+group  count  of         first   latest  error
+9f2c   41     mail.send  1d ago  1m ago  connection refused
+",
+    );
+}
+
+#[test]
+fn many_are_not_touched_before_somebody_said_yes() {
+    let planned = json!({ "count": 41, "applied": 0, "requested": 0, "refused": 0, "more": false });
+    let answers = vec![("POST /api/v1/dead-letters/discard", 200, planned)];
+    let (output, asked) = run(&["dead", "discard", "--group", "9f2c"], answers.clone());
+    assert_eq!(output.status.code(), Some(4));
+    assert_eq!(
+        text(&output.stderr),
+        "error: Discard 41 messages: nobody is there to say yes\n\
+         hint: add --yes when you mean it; nothing was changed\n"
+    );
+    let body = json!({ "limit": 10_000, "fingerprint": "9f2c", "dry_run": true });
+    assert_eq!(asked.iter().map(|(_, _, body)| body.clone()).collect::<Vec<_>>(), [body]);
+    let (output, asked) = run(&["dead", "discard", "--group", "9f2c", "--yes"], answers);
+    assert_eq!(output.status.code(), Some(0));
+    assert_eq!(asked.last().unwrap().2["dry_run"], false);
+}
+
+#[test]
+fn what_a_command_came_to_is_told() {
+    let swept = json!({ "count": 3, "applied": 1, "requested": 1, "refused": 1, "more": true });
+    check(
+        &["messages", "cancel", "--topic", "mail", "-y"],
+        vec![("POST /api/v1/messages/bulk", 200, swept)],
+        0,
+        "\
+1 message cancelled. 1 handler asked to stop; that may take a moment. 1 message changed in the meantime and stayed.
+There are more; run it again for the rest.
+",
+    );
+}
+
+#[test]
+fn refusals_have_an_exit_code_and_a_way_out() {
+    let problem = |detail: &str| json!({ "type": "about:blank", "detail": detail });
+    let table = [
+        (400, 2, ""),
+        (401, 6, "hint: log in with `punctual login`, or give a token in PUNCTUAL_TOKEN\n"),
+        (403, 6, "hint: ask an admin for a larger role, or for a token\n"),
+        (404, 3, ""),
+        (409, 4, ""),
+        (422, 2, ""),
+        (429, 4, "hint: try again in a few s\n"),
+        (500, 1, ""),
+        (503, 5, "hint: try again in a few s\n"),
+    ];
+    for (status, code, hint) in table {
+        let answers = vec![("GET /api/v1/jobs/a%2Fb", status, problem("it is so"))];
+        check(&["jobs", "show", "a/b"], answers, code, &format!("error: it is so\n{hint}"));
+    }
+    let wrong = json!({ "detail": "2 fields are wrong", "errors": [
+        { "field": "cron", "problem": "61 is no minute" }, { "field": "zone", "problem": "is unknown" }] });
+    check(
+        &["jobs", "create", "x", "--cron", "61 * * * *", "--topic", "t"],
+        vec![("POST /api/v1/jobs", 422, wrong)],
+        2,
+        "error: 2 fields are wrong\n  cron: 61 is no minute\n  zone: is unknown\n",
+    );
+}
+
+#[test]
+fn something_else_that_answers_is_not_taken_for_a_server() {
+    let (output, _) = run(&["queues", "list"], vec![]);
+    assert_eq!(output.status.code(), Some(1));
+    let said = text(&output.stderr);
+    assert!(
+        said.contains("answers 404 Not Found and says no more\nhint: check the address"),
+        "{said}"
+    );
+}
+
+#[test]
+fn a_server_that_is_away_is_named_with_the_way_out() {
+    let folder = tempfile::tempdir().unwrap();
+    // A port that was free a moment ago, and that nobody listens on.
+    let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let server = format!("http://{free}");
+    let output =
+        punctual(folder.path(), &["queues", "list", "--server", &server]).output().unwrap();
+    assert_eq!(output.status.code(), Some(5));
+    let said = text(&output.stderr);
+    assert!(
+        said.starts_with(&format!("error: cannot reach {server}: nothing answers there\nhint: ")),
+        "{said}"
+    );
+}
+
+#[test]
+fn a_token_is_printed_alone_so_that_it_can_be_piped() {
+    let made = json!({ "id": "7", "name": "ci", "scopes": ["read"], "expires_at": null, "secret": "pct_7_x" });
+    let args = ["tokens", "create", "ci", "--scope", "read,publish"];
+    let (output, asked) = run(&args, vec![("POST /api/v1/tokens", 201, made)]);
+    assert_eq!(text(&output.stdout), "pct_7_x\n");
+    assert!(text(&output.stderr).contains("the token 7; it lasts for ever and is not shown again"));
+    assert_eq!(asked[0].2, json!({ "name": "ci", "scopes": ["read", "publish"] }));
+}
+
+#[test]
+fn a_message_is_published_as_what_it_is() {
+    let table = [
+        (r#"{"a":1}"#, json!({ "topic": "t", "json": { "a": 1 }, "key": "k" })),
+        ("hello", json!({ "topic": "t", "text": "hello", "key": "k" })),
+    ];
+    for (body, wanted) in table {
+        let made = json!({ "id": "m1", "duplicate_of": null });
+        let args = ["messages", "publish", "t", body, "--key", "k"];
+        let (output, asked) = run(&args, vec![("POST /api/v1/messages", 201, made)]);
+        assert_eq!(text(&output.stdout), "m1\n");
+        assert_eq!(asked[0].2, wanted);
+    }
+}
+
+#[test]
+fn a_password_comes_from_standard_input_and_is_never_printed() {
+    use std::io::Write;
+    let folder = tempfile::tempdir().unwrap();
+    let mut command = punctual(
+        folder.path(),
+        &["users", "add", "ada", "admin", "--server", "http://127.0.0.1:9"],
+    );
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    child.stdin.take().unwrap().write_all(b"correct horse\n").unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(5), "it was read, and the server is away");
+    assert!(!text(&output.stderr).contains("horse"));
+    let nothing = punctual(
+        folder.path(),
+        &["users", "add", "ada", "admin", "--server", "http://127.0.0.1:9"],
+    );
+    assert_eq!({ nothing }.output().unwrap().status.code(), Some(2));
+}
