@@ -10,6 +10,7 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::sse::{Event as Frame, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
+use futures_util::StreamExt as _;
 use futures_util::stream::unfold;
 use punctual::Event;
 use serde::Deserialize;
@@ -148,7 +149,7 @@ async fn listen(
     ticks.mark_unchanged();
     let listener =
         Listener { events, ticks, filter, count: 0, is_over: false, _app: app, _seat: seat };
-    Ok(Sse::new(unfold(listener, next)).keep_alive(KeepAlive::default()).into_response())
+    Ok(Sse::new(unfold(listener, next).fuse()).keep_alive(KeepAlive::default()).into_response())
 }
 
 async fn next(mut listener: Listener) -> Option<(Result<Frame, Infallible>, Listener)> {

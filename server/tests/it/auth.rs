@@ -192,7 +192,9 @@ async fn a_viewer_changes_nothing_anywhere_and_nobody_sees_anything() {
         let real = path.replace("{name}", "nightly").replace("{id}", "nightly");
         for method in operations.as_object().unwrap().keys().filter(|key| *key != "parameters") {
             let method = method.to_uppercase();
-            if path.starts_with("/api/v1/session") || path == "/api/v1/schedule/preview" {
+            // Logging in, a question that is asked with a body, and what everybody keeps for themselves.
+            let free = ["/api/v1/session", "/api/v1/schedule/preview", "/api/v1/views"];
+            if free.iter().any(|free| path.starts_with(free)) {
                 continue;
             }
             let nobody = site.call(&method, &real, &json!({})).await;
