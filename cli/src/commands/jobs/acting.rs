@@ -88,7 +88,7 @@ pub(super) struct Edit {
     /// How long a run may take, such as 30s, or `none`.
     #[arg(long, value_name = "LENGTH")]
     timeout: Option<String>,
-    /// What happens with missed occurrences: fire_now, fire_once, fire_all or skip_to_next.
+    /// What happens with missed occurrences: `fire_now`, `fire_once`, `fire_all` or `skip_to_next`.
     #[arg(long, value_name = "POLICY")]
     misfire: Option<String>,
 }
