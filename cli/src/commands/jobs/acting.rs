@@ -222,7 +222,14 @@ pub(super) async fn reset(desk: &Desk, name: &str, field: Option<&str>) -> Resul
 }
 
 pub(super) async fn backfill(desk: &Desk, backfill: &Backfill) -> Result<()> {
-    let to = backfill.to.unwrap_or_else(|| desk.client.now());
+    let to = match backfill.to {
+        Some(to) => to,
+        None => {
+            // Now is what the clock there shows, which an answer tells.
+            desk.ask(Call::get(&["jobs", &backfill.name])).await?;
+            desk.client.now()
+        }
+    };
     let mut body = json!({
         "from": backfill.from.to_string(),
         "to": to.to_string(),
@@ -238,7 +245,7 @@ pub(super) async fn backfill(desk: &Desk, backfill: &Backfill) -> Result<()> {
     if backfill.dry_run || count == 0 {
         return desk.print(&planned, |planned| plan(&backfill.name, planned));
     }
-    desk.confirm(&format!("Run {} {} again", counted(count, "occurrence"), of(&backfill.name)))?;
+    desk.confirm(&format!("Run {} of the job {}", counted(count, "occurrence"), backfill.name))?;
     body["dry_run"] = false.into();
     desk.show(Call::post(&path, body), |done| {
         let stored = done["stored"].as_u64().unwrap_or_default();
@@ -251,10 +258,6 @@ pub(super) async fn backfill(desk: &Desk, backfill: &Backfill) -> Result<()> {
         more(text, done)
     })
     .await
-}
-
-fn of(name: &str) -> String {
-    format!("of the job {name}")
 }
 
 /// What a backfill would do.
