@@ -204,7 +204,7 @@ impl Client {
         match &self.proof {
             Proof::None => {}
             Proof::Token(token) => {
-                request = request.header(AUTHORIZATION, format!("Bearer {token}"))
+                request = request.header(AUTHORIZATION, format!("Bearer {token}"));
             }
             Proof::Session { cookie, csrf } => {
                 request = request.header(COOKIE, cookie).header("X-CSRF-Token", csrf);

@@ -147,7 +147,7 @@ async fn transport(checkup: &mut Checkup, address: &str) {
     };
     match looked.await {
         Ok(topics) => {
-            checkup.fact(format!("transport {kind}"), format!("answers; {} topics", topics.len()))
+            checkup.fact(format!("transport {kind}"), format!("answers; {} topics", topics.len()));
         }
         Err(error) if error.kind() == punctual::ErrorKind::Unsupported => {
             checkup.fact(format!("transport {kind}"), "answers");

@@ -222,13 +222,12 @@ pub(super) async fn reset(desk: &Desk, name: &str, field: Option<&str>) -> Resul
 }
 
 pub(super) async fn backfill(desk: &Desk, backfill: &Backfill) -> Result<()> {
-    let to = match backfill.to {
-        Some(to) => to,
-        None => {
-            // Now is what the clock there shows, which an answer tells.
-            desk.ask(Call::get(&["jobs", &backfill.name])).await?;
-            desk.client.now()
-        }
+    let to = if let Some(to) = backfill.to {
+        to
+    } else {
+        // Now is what the clock there shows, which an answer tells.
+        desk.ask(Call::get(&["jobs", &backfill.name])).await?;
+        desk.client.now()
     };
     let mut body = json!({
         "from": backfill.from.to_string(),
