@@ -81,7 +81,8 @@ impl Accounts {
             #[cfg(unix)]
             Ok(facts) => {
                 use std::os::unix::fs::PermissionsExt;
-                Ok(facts.permissions().mode() & 0o077 == 0)
+                let others = facts.permissions().mode() & 0o077;
+                Ok(others == 0)
             }
             #[cfg(not(unix))]
             Ok(_) => Ok(true),

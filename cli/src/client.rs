@@ -106,11 +106,14 @@ impl Client {
         let base = address(base)?;
         // Another one may be installed already, which is as good.
         let _ = rustls::crypto::ring::default_provider().install_default();
-        let client = reqwest::Client::builder()
+        let mut builder = reqwest::Client::builder()
             .connect_timeout(CONNECT_PATIENCE)
             .timeout(ANSWER_PATIENCE)
-            .user_agent(concat!("punctual/", env!("CARGO_PKG_VERSION")))
-            .build()?;
+            .user_agent(concat!("punctual/", env!("CARGO_PKG_VERSION")));
+        if is_here(&base) {
+            builder = builder.no_proxy();
+        }
+        let client = builder.build()?;
         Ok(Self { base, way: Way::Http(client), proof, now: Mutex::default() })
     }
 
@@ -201,7 +204,7 @@ impl Client {
         match &self.proof {
             Proof::None => {}
             Proof::Token(token) => {
-                request = request.header(AUTHORIZATION, format!("Bearer {token}"))
+                request = request.header(AUTHORIZATION, format!("Bearer {token}"));
             }
             Proof::Session { cookie, csrf } => {
                 request = request.header(COOKIE, cookie).header("X-CSRF-Token", csrf);
@@ -259,6 +262,13 @@ impl Client {
             Way::Direct(parts) => Ok(parts.1.close().await?),
         }
     }
+}
+
+/// Whether an address means this machine, which no proxy can reach.
+fn is_here(base: &Url) -> bool {
+    let host = base.host_str().unwrap_or_default().trim_matches(['[', ']']);
+    let ip: Option<std::net::IpAddr> = host.parse().ok();
+    host == "localhost" || ip.is_some_and(|ip| ip.is_loopback())
 }
 
 /// The address of a server as people write it.

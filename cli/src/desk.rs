@@ -25,11 +25,11 @@ const SPIN: Duration = Duration::from_millis(120);
 /// Whom to ask, and how to answer.
 #[derive(Clone, Debug, Default, Args)]
 pub(crate) struct Reach {
-    /// The server to ask; also PUNCTUAL_SERVER. Without it the one of `punctual login`, or
-    /// http://127.0.0.1:8080.
+    /// The server to ask; also `PUNCTUAL_SERVER`. Without it the one of `punctual login`, or
+    /// `http://127.0.0.1:8080`.
     #[arg(long, value_name = "URL", global = true, conflicts_with = "storage")]
     pub(crate) server: Option<String>,
-    /// Work on this storage without a server, such as `sqlite:path/to/file.db`; also PUNCTUAL_STORAGE.
+    /// Work on this storage without a server, such as `sqlite:path/to/file.db`; also `PUNCTUAL_STORAGE`.
     #[arg(long, value_name = "ADDRESS", global = true)]
     pub(crate) storage: Option<String>,
     /// Answer as JSON.

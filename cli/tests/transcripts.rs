@@ -2,85 +2,12 @@
 //! answers by the contract of the API; its clock always shows the same time.
 #![expect(clippy::unwrap_used, reason = "these are all tests")]
 
-use std::path::Path;
-use std::process::{Command, Output, Stdio};
-use std::sync::{Arc, Mutex};
+mod double;
 
-use axum::Router;
-use axum::body::to_bytes;
-use axum::extract::{Request, State};
-use axum::http::{HeaderMap, StatusCode};
-use axum::response::{IntoResponse, Response};
+use std::process::Stdio;
+
+use double::{punctual, run, text};
 use serde_json::{Value, json};
-
-/// What the clock of the server shows.
-const NOW: &str = "Mon, 02 Mar 2026 07:00:00 GMT";
-
-/// A question that came: method and address, token, body.
-type Asked = (String, Option<String>, Value);
-
-/// A server that gives the recorded answers, in any order and as often as it is asked.
-struct Double {
-    answers: Vec<(&'static str, u16, Value)>,
-    asked: Mutex<Vec<Asked>>,
-}
-
-async fn answer(State(double): State<Arc<Double>>, request: Request) -> Response {
-    let asked = format!("{} {}", request.method(), request.uri());
-    let token =
-        request.headers().get("authorization").map(|text| text.to_str().unwrap().to_owned());
-    let body = to_bytes(request.into_body(), 1 << 20).await.unwrap();
-    let body = serde_json::from_slice(&body).unwrap_or_default();
-    let found = double.answers.iter().find(|(wanted, ..)| *wanted == asked);
-    double.asked.lock().unwrap().push((asked, token, body));
-    let mut headers = HeaderMap::new();
-    headers.insert("date", NOW.parse().unwrap());
-    headers.insert("content-type", "application/json".parse().unwrap());
-    match found {
-        Some((_, 204, _)) => (StatusCode::NO_CONTENT, headers).into_response(),
-        Some((_, status, value)) => {
-            (StatusCode::from_u16(*status).unwrap(), headers, value.to_string()).into_response()
-        }
-        None => (StatusCode::NOT_FOUND, headers, "nothing").into_response(),
-    }
-}
-
-/// Runs a command against recorded answers.
-fn run(args: &[&str], answers: Vec<(&'static str, u16, Value)>) -> (Output, Vec<Asked>) {
-    let double = Arc::new(Double { answers, asked: Mutex::default() });
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
-    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-    listener.set_nonblocking(true).unwrap();
-    let address = listener.local_addr().unwrap();
-    let router = Router::new().fallback(answer).with_state(double.clone());
-    runtime.spawn(async move {
-        let listener = tokio::net::TcpListener::from_std(listener).unwrap();
-        axum::serve(listener, router).await.unwrap();
-    });
-    let folder = tempfile::tempdir().unwrap();
-    let output = punctual(folder.path(), args)
-        .env("PUNCTUAL_SERVER", format!("http://{address}"))
-        .env("PUNCTUAL_TOKEN", "pct_1_secret")
-        .output()
-        .unwrap();
-    let asked = double.asked.lock().unwrap().clone();
-    (output, asked)
-}
-
-/// The program without anything that this machine says.
-fn punctual(folder: &Path, args: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_punctual"));
-    command.args(args).current_dir(folder).stdin(Stdio::null());
-    for name in ["PUNCTUAL_SERVER", "PUNCTUAL_STORAGE", "PUNCTUAL_TOKEN"] {
-        command.env_remove(name);
-    }
-    command.env("XDG_CONFIG_HOME", folder).env("APPDATA", folder);
-    command
-}
-
-fn text(bytes: &[u8]) -> String {
-    String::from_utf8(bytes.to_vec()).unwrap()
-}
 
 /// Compares what a command prints, with its exit code.
 fn check(args: &[&str], answers: Vec<(&'static str, u16, Value)>, code: i32, printed: &str) {
@@ -115,8 +42,8 @@ fn jobs_are_told_at_a_glance() {
         vec![("GET /api/v1/jobs?limit=2", 200, list)],
         0,
         "\
-name     state   schedule         next       last           runs
-mail     active  every 5 minutes  in 4m 30s  never          0
+name     state   schedule         next       last               runs
+mail     active  every 5 minutes  in 4m 30s  never              0
 nightly  paused  at 02:00         -          failed 4h 59m ago  12
 There are more: add --after nightly, or a larger --limit.
 ",

@@ -31,7 +31,7 @@ pub(crate) struct CrontabArgs {
     /// for those in /etc/cron.d.
     #[arg(long)]
     system: bool,
-    /// The time zone the times are meant in; this machine's when not given. CRON_TZ wins.
+    /// The time zone the times are meant in; this machine's when not given. `CRON_TZ` wins.
     #[arg(long)]
     zone: Option<String>,
     /// The file to write, which must not be there; without one it goes to standard output.

@@ -22,10 +22,10 @@ use crate::failure::{Code, Failure};
 /// What to look at. Without anything named: the storage `sqlite:punctual.db`, and this machine.
 #[derive(Debug, Args)]
 pub(crate) struct DoctorArgs {
-    /// A storage: `sqlite:path/to/file.db` or `postgres://user@host/database`; also PUNCTUAL_STORAGE.
+    /// A storage: `sqlite:path/to/file.db` or `postgres://user@host/database`; also `PUNCTUAL_STORAGE`.
     #[arg(long, value_name = "ADDRESS")]
     storage: Option<String>,
-    /// A server; also PUNCTUAL_SERVER.
+    /// A server; also `PUNCTUAL_SERVER`.
     #[arg(long, value_name = "URL")]
     server: Option<String>,
     /// A transport; may be given more than once.
@@ -147,7 +147,7 @@ async fn transport(checkup: &mut Checkup, address: &str) {
     };
     match looked.await {
         Ok(topics) => {
-            checkup.fact(format!("transport {kind}"), format!("answers; {} topics", topics.len()))
+            checkup.fact(format!("transport {kind}"), format!("answers; {} topics", topics.len()));
         }
         Err(error) if error.kind() == punctual::ErrorKind::Unsupported => {
             checkup.fact(format!("transport {kind}"), "answers");

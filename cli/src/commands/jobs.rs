@@ -14,7 +14,7 @@ use defining::Create;
 use looking::{History, List, Next};
 
 pub(crate) use acting::Until;
-pub(crate) use looking::{indented, paused};
+pub(crate) use looking::{gist, indented, paused};
 
 /// Jobs: what runs on a schedule.
 #[derive(Debug, Args)]
@@ -51,7 +51,7 @@ enum JobsCommand {
     /// Run occurrences of the past.
     Backfill(Backfill),
     /// Create a job.
-    Create(Create),
+    Create(Box<Create>),
     /// Delete a job that was created by `create` or over HTTP.
     Delete(Named),
 }

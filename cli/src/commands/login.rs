@@ -23,7 +23,7 @@ const LENGTH: &str = "90d";
 /// Where, and as whom.
 #[derive(Debug, Args)]
 pub(crate) struct LoginArgs {
-    /// The server; http://127.0.0.1:8080 when not given.
+    /// The server; `http://127.0.0.1:8080` when not given.
     #[arg(value_name = "URL")]
     server: Option<String>,
     /// Who you are; the password is asked for, or the first line of standard input.

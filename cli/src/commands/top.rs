@@ -82,18 +82,18 @@ async fn once(desk: &Desk) -> Result<()> {
     if desk.json() {
         return desk.print(&whole, |_| String::new());
     }
-    line(&text(&scene)?)
+    line(&text(&scene))
 }
 
 /// The picture as text.
-fn text(scene: &Scene) -> Result<String> {
+fn text(scene: &Scene) -> String {
     let Ok(mut terminal) = Terminal::new(TestBackend::new(SIZE.0, SIZE.1));
     let Ok(_) = terminal.draw(|frame| draw(frame, scene));
     let buffer = terminal.backend().buffer();
     let rows = buffer.content().chunks(usize::from(SIZE.0));
     let rows = rows.map(|row| row.iter().map(ratatui::buffer::Cell::symbol).collect::<String>());
     let rows: Vec<String> = rows.map(|row| row.trim_end().to_owned()).collect();
-    Ok(rows.join("\n").trim_end().to_owned())
+    rows.join("\n").trim_end().to_owned()
 }
 
 async fn watch(

@@ -88,7 +88,7 @@ pub(super) struct Edit {
     /// How long a run may take, such as 30s, or `none`.
     #[arg(long, value_name = "LENGTH")]
     timeout: Option<String>,
-    /// What happens with missed occurrences: fire_now, fire_once, fire_all or skip_to_next.
+    /// What happens with missed occurrences: `fire_now`, `fire_once`, `fire_all` or `skip_to_next`.
     #[arg(long, value_name = "POLICY")]
     misfire: Option<String>,
 }
@@ -222,7 +222,13 @@ pub(super) async fn reset(desk: &Desk, name: &str, field: Option<&str>) -> Resul
 }
 
 pub(super) async fn backfill(desk: &Desk, backfill: &Backfill) -> Result<()> {
-    let to = backfill.to.unwrap_or_else(|| desk.client.now());
+    let to = if let Some(to) = backfill.to {
+        to
+    } else {
+        // Now is what the clock there shows, which an answer tells.
+        desk.ask(Call::get(&["jobs", &backfill.name])).await?;
+        desk.client.now()
+    };
     let mut body = json!({
         "from": backfill.from.to_string(),
         "to": to.to_string(),
@@ -238,7 +244,7 @@ pub(super) async fn backfill(desk: &Desk, backfill: &Backfill) -> Result<()> {
     if backfill.dry_run || count == 0 {
         return desk.print(&planned, |planned| plan(&backfill.name, planned));
     }
-    desk.confirm(&format!("Run {} {} again", counted(count, "occurrence"), of(&backfill.name)))?;
+    desk.confirm(&format!("Run {} of the job {}", counted(count, "occurrence"), backfill.name))?;
     body["dry_run"] = false.into();
     desk.show(Call::post(&path, body), |done| {
         let stored = done["stored"].as_u64().unwrap_or_default();
@@ -251,10 +257,6 @@ pub(super) async fn backfill(desk: &Desk, backfill: &Backfill) -> Result<()> {
         more(text, done)
     })
     .await
-}
-
-fn of(name: &str) -> String {
-    format!("of the job {name}")
 }
 
 /// What a backfill would do.

@@ -92,13 +92,20 @@ fn rows(items: &[Value], now: Timestamp) -> Table {
         table.row([
             word(&job["name"]),
             word(&job["word"]),
-            short(&job["in_words"], 44),
+            short(&gist(&job["in_words"]), 44),
             away(&job["next_at"], now),
             last,
             word(&job["runs"]),
         ]);
     }
     table
+}
+
+/// A schedule in words, without what clocks do to it.
+pub(crate) fn gist(in_words: &Value) -> Value {
+    let words = in_words.as_str().unwrap_or_default();
+    let first = words.split(';').next().unwrap_or_default();
+    first.split(", counted from").next().unwrap_or_default().into()
 }
 
 pub(super) async fn show(desk: &Desk, name: &str) -> Result<()> {

@@ -8,6 +8,7 @@ use ratatui::widgets::{Row, Table};
 use serde_json::Value;
 
 use super::Scene;
+use crate::commands::jobs::gist;
 use crate::commands::queues::rate;
 use crate::render::{away, one_line, short, took, word};
 
@@ -114,7 +115,7 @@ fn draw_next(frame: &mut Frame<'_>, area: Rect, scene: &Scene) {
             short(&job["name"], 28),
             away(&job["next_at"], scene.now),
             word(&job["word"]),
-            short(&job["in_words"], 50),
+            short(&gist(&job["in_words"]), 50),
         ]
     };
     let rows = items(&scene.next).iter().filter(fires).map(row).collect();

@@ -20,7 +20,7 @@ fn a_picture_shows_queues_running_work_and_next_runs() {
         dead: list(json!({ "count": 4 })),
         error: None,
     };
-    let text = text(&scene).unwrap();
+    let text = text(&scene);
     let lines: Vec<Vec<&str>> =
         text.lines().map(|line| line.split_whitespace().collect()).collect();
     for wanted in [
