@@ -29,6 +29,7 @@ pub mod queues;
 mod redact;
 mod register;
 mod router;
+mod secret;
 mod shelf;
 mod spec;
 mod surround;

@@ -121,6 +121,10 @@ impl Settler {
 
     /// Settles one attempt as far as that goes without waiting; answers what is left. Not asynchronous
     /// itself, so that the task of an attempt carries no space for what is put together here.
+    #[expect(
+        clippy::boxed_local,
+        reason = "it comes boxed, and unboxed here it is not carried by the task"
+    )]
     fn settle_now(
         &self,
         started: Box<Started>,

@@ -4,16 +4,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use base64::Engine as _;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use jiff::Timestamp;
 use punctual::clock::{add, between};
 use punctual::documents::{Documents, Seen};
 use punctual::{Clock, Result};
 use serde::{Deserialize, Serialize};
-use sha2::{Digest, Sha256};
 
 use super::User;
+use crate::secret::{hashed, random};
 use crate::shelf::Shelf;
 
 /// The name of the cookie.
@@ -79,14 +77,4 @@ impl Sessions {
 /// What changing calls of a session must show; whoever cannot read the page cannot know it.
 pub(crate) fn csrf_of(secret: &str) -> String {
     hashed(&format!("csrf {secret}"))
-}
-
-/// 32 random bytes as text.
-pub(super) fn random() -> String {
-    URL_SAFE_NO_PAD.encode(rand::random::<[u8; 32]>())
-}
-
-/// The hash of a secret as text.
-pub(super) fn hashed(secret: &str) -> String {
-    URL_SAFE_NO_PAD.encode(Sha256::digest(secret.as_bytes()))
 }

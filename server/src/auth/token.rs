@@ -12,8 +12,8 @@ use serde::{Deserialize, Serialize};
 use subtle::ConstantTimeEq;
 use utoipa::ToSchema;
 
-use super::session::{hashed, random};
 use crate::caller::Role;
+use crate::secret::{hashed, random};
 use crate::shelf::Shelf;
 
 /// The use of a token is noted no more often than this.

@@ -45,8 +45,8 @@ const PLACES: [OnePlace; 2] = [
             "getrandom",
             "RandomState::new",
         ],
-        homes: &["core/src/model/id.rs"],
-        reason: "randomness comes from the IdSource in core/src/model/id.rs",
+        homes: &["core/src/model/id.rs", "server/src/secret.rs"],
+        reason: "randomness comes from the IdSource in core/src/model/id.rs, secrets from server/src/secret.rs",
     },
 ];
 

@@ -1,7 +1,5 @@
 //! Webhooks as they are asked for and shown; the secret is shown once.
 
-use base64::Engine;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD as BASE64;
 use jiff::Timestamp;
 use punctual::model::{IdSource, Ids};
 use serde::{Deserialize, Serialize};
@@ -9,6 +7,7 @@ use utoipa::ToSchema;
 
 use crate::api::check_kinds;
 use crate::problem::{Answer, Problem};
+use crate::secret::random;
 use crate::webhooks::{Filter, Webhook};
 
 /// The most characters of a URL.
@@ -101,9 +100,7 @@ impl WebhookRequest {
         check_url(&self.url)?;
         check_events(&self.events)?;
         check_secret(self.secret.as_deref())?;
-        let secret = self
-            .secret
-            .unwrap_or_else(|| format!("whsec_{}", BASE64.encode(rand::random::<[u8; 24]>())));
+        let secret = self.secret.unwrap_or_else(|| format!("whsec_{}", random()));
         Ok(Webhook {
             id: Ids::random().next(now).to_string(),
             url: self.url,
