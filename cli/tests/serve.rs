@@ -153,11 +153,13 @@ fn a_cron_text_of_the_environment_wins_over_the_file() {
     assert_eq!(server.stop(), Some(0));
     let exported = output(folder.path(), &["export", "--storage", &storage]);
     let exported = text(&exported.stdout);
-    assert!(exported.contains("30 4 * * *"), "{exported}");
+    let record: Value = serde_json::from_str(exported.lines().nth(1).unwrap()).unwrap();
+    assert_eq!(record["job"]["declared"]["schedule"]["cron"], "0 2 * * *", "{exported}");
+    assert_eq!(record["job"]["job"]["schedule"]["cron"], "30 4 * * *", "{exported}");
 }
 
 #[test]
-fn the_example_is_lively_within_seconds() {
+fn the_example_works_in_memory_and_a_second_signal_ends_it_at_once() {
     let folder = tempfile::tempdir().unwrap();
     let server = Server::start(folder.path(), &["--demo"]);
     assert!(server.jobs().contains(&"demo-heartbeat".to_owned()));

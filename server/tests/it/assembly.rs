@@ -32,14 +32,13 @@ async fn names(running: &Running) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn a_changed_file_changes_the_jobs_and_a_wrong_one_does_not() {
+async fn a_changed_file_changes_the_jobs() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("punctual.toml");
     let job = |name: &str| format!("[jobs.{name}]\nevery = \"1h\"\ntopic = \"t\"\n");
     std::fs::write(&file, job("one")).unwrap();
     let running = start(Some(file.clone()), &[]).await;
     assert_eq!(names(&running).await, ["one"]);
-    std::fs::write(&file, "[jobs.two]\nevery = \"never\"\n").unwrap();
     std::fs::write(&file, job("three") + &job("two")).unwrap();
     let changed = async {
         while names(&running).await != ["three", "two"] {
