@@ -156,17 +156,13 @@ impl Auth {
         let user = self.users.find(name).await?;
         let hash = user.as_ref().map(|user| user.hash.clone());
         let is_right = self.passwords.verify(hash, password.to_owned()).await?;
-        match user.filter(|user| is_right && !user.disabled) {
-            Some(user) => {
-                self.throttle.succeeded(name, from);
-                Ok(user)
-            }
-            None => {
-                self.throttle.failed(name, from, now);
-                let sentence = "the name or the password is wrong";
-                Err(Problem::new(StatusCode::UNAUTHORIZED, sentence))
-            }
-        }
+        let Some(user) = user.filter(|user| is_right && !user.disabled) else {
+            self.throttle.failed(name, from, now);
+            let sentence = "the name or the password is wrong";
+            return Err(Problem::new(StatusCode::UNAUTHORIZED, sentence));
+        };
+        self.throttle.succeeded(name, from);
+        Ok(user)
     }
 
     /// The hash of a password that is good enough.

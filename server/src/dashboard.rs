@@ -9,6 +9,8 @@ use axum::http::header::{
 use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Redirect, Response};
 use axum::routing::get;
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use rust_embed::{EmbeddedFile, RustEmbed};
 
 use crate::app::App;
@@ -60,8 +62,7 @@ fn serve(path: &str, headers: &HeaderMap) -> Response {
 }
 
 fn etag(file: &EmbeddedFile) -> Option<HeaderValue> {
-    let hash = file.metadata.sha256_hash();
-    let text: String = hash.iter().take(12).map(|byte| format!("{byte:02x}")).collect();
+    let text = URL_SAFE_NO_PAD.encode(file.metadata.sha256_hash());
     HeaderValue::from_str(&format!("\"{text}\"")).ok()
 }
 

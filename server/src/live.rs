@@ -66,6 +66,7 @@ impl Default for Live {
 }
 
 /// How many in a second, over the last ten.
+#[expect(clippy::struct_field_names, reason = "the names of the API say what is counted in what")]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, ToSchema)]
 pub(crate) struct Rates {
     /// Messages that a storage accepted.
@@ -157,10 +158,8 @@ async fn tick(app: &App) -> Result<()> {
     let earlier = std::mem::replace(&mut *lock(&live.so_far), so_far.clone());
     let mut figure = Figure { at: second, ..so_far.since(&earlier) };
     let watched = live.is_watched(now);
-    let counts = match watched || now.as_second() % IDLE_EVERY == 0 {
-        true => Some(counted(app).await),
-        false => None,
-    };
+    let is_due = watched || now.as_second() % IDLE_EVERY == 0;
+    let counts = if is_due { Some(counted(app).await) } else { None };
     if let Some(Ok(counts)) = &counts {
         *lock(&live.gauges) = gauges(app, counts, now);
     }

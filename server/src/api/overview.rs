@@ -171,13 +171,13 @@ async fn looked(app: &App) -> Result<OverviewView> {
     })
 }
 
-fn is_active(job: &&JobStatus) -> bool {
+fn is_active(job: &JobStatus) -> bool {
     job.phase == JobPhase::Active
 }
 
 fn late(status: &Status, now: Timestamp) -> Vec<LateView> {
     let overdue = |job: &&JobStatus| job.next_at.is_some_and(|next_at| add(next_at, LATE) < now);
-    let late = status.jobs.iter().filter(is_active).filter(overdue);
+    let late = status.jobs.iter().filter(|job| is_active(job)).filter(overdue);
     let late = late.map(|job| LateView {
         name: job.name.to_string(),
         in_words: job.in_words.clone(),
@@ -189,7 +189,7 @@ fn late(status: &Status, now: Timestamp) -> Vec<LateView> {
 }
 
 fn next(status: &Status, now: Timestamp) -> Vec<NextView> {
-    let active = status.jobs.iter().filter(is_active);
+    let active = status.jobs.iter().filter(|job| is_active(job));
     let to_come = active.filter_map(|job| Some((job.next_at.filter(|at| *at >= now)?, &job.name)));
     let mut to_come: Vec<_> = to_come.collect();
     to_come.sort();

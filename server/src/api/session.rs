@@ -132,7 +132,7 @@ async fn password(
     let user = auth.check(&caller.name, &request.old, caller.from).await?;
     let hash = auth.hash(&request.new).await?;
     let change = |user: &mut crate::auth::User| {
-        user.hash = hash.clone();
+        user.hash.clone_from(&hash);
         user.generation += 1;
     };
     let (_, user) = auth.users.change(&user.name, change).await?;

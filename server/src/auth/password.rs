@@ -59,12 +59,11 @@ impl Passwords {
     /// Whether the password belongs to the hash. Without one it is compared all the same, and is wrong.
     pub(super) async fn verify(&self, hash: Option<String>, password: String) -> Result<bool> {
         let is_somebody = hash.is_some();
-        let hash = match hash {
-            Some(hash) => hash,
-            None => {
-                let made = self.nobody.get_or_try_init(|| self.hash("nobody at all".to_owned()));
-                made.await?.clone()
-            }
+        let hash = if let Some(hash) = hash {
+            hash
+        } else {
+            let made = self.nobody.get_or_try_init(|| self.hash("nobody at all".to_owned()));
+            made.await?.clone()
         };
         if password.len() > LENGTH_MAX {
             return Ok(false);
