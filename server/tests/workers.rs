@@ -1,6 +1,9 @@
 //! The example workers in Python and Node as real processes against a server on a real socket. Each is
 //! ignored where its program is missing, and fails there when `PUNCTUAL_REQUIRE` names it.
 
+#![allow(clippy::unwrap_used, clippy::expect_used)] // a set-up that fails is a test that fails
+#![allow(clippy::type_complexity)] // a table of two cases
+
 use std::process::{Child, Command, ExitCode, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
