@@ -77,7 +77,9 @@ impl Bare {
         let client = |settings: &[(&str, &str)]| {
             let mut config = ClientConfig::new();
             config.set("bootstrap.servers", &cluster.address);
-            settings.iter().for_each(|(name, value)| _ = config.set(*name, *value));
+            for (name, value) in settings {
+                config.set(*name, *value);
+            }
             config
         };
         // What our transport sets as well.

@@ -12,7 +12,7 @@ use crate::rates::BODY;
 
 const CONNECT: u8 = 0x10;
 const CONNACK: u8 = 0x20;
-/// With QoS 1.
+/// With quality of service 1.
 const PUBLISH: u8 = 0x32;
 const PUBACK: u8 = 0x40;
 const SUBSCRIBE: u8 = 0x82;

@@ -59,8 +59,8 @@ impl Bare {
             .attach(&mut incoming)
             .await?;
         let sender = Sender::attach(&mut outgoing, "bench-out", topic).await?;
-        let (_sessions, _connections) = ([outgoing, incoming], [sending, receiving]);
-        Ok(Self { sender, receiver, _sessions, _connections })
+        let (sessions, connections) = ([outgoing, incoming], [sending, receiving]);
+        Ok(Self { sender, receiver, _sessions: sessions, _connections: connections })
     }
 }
 

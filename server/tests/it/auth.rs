@@ -175,7 +175,7 @@ async fn a_token_allows_what_its_scopes_say_and_its_secret_is_kept_nowhere() {
     // Allowed to publish: what is refused is the empty message.
     assert_eq!(ask(publish, "POST", "/api/v1/messages").await, StatusCode::UNPROCESSABLE_ENTITY);
     assert_ne!(ask(operate, "POST", trigger).await, StatusCode::FORBIDDEN);
-    let altered = format!("{}x", read);
+    let altered = format!("{read}x");
     assert_eq!(ask(altered, "GET", "/api/v1/jobs").await, StatusCode::UNAUTHORIZED);
     site.clock.set(site.clock.now() + 2.hours());
     assert_eq!(ask(read, "GET", "/api/v1/jobs").await, StatusCode::UNAUTHORIZED);
