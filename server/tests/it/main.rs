@@ -3,11 +3,8 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used)] // a set-up that fails is a test that fails
 
-<<<<<<< HEAD
 mod assembly;
 mod auth;
-=======
->>>>>>> issue6-jobs
 mod dead;
 mod events;
 mod health;
