@@ -60,7 +60,7 @@ export async function site({ users = [], extra = '' } = {}) {
   const auth = users.length ? '\n[auth]\nmode = "password"\n' : '';
   writeFileSync(file, configuration(`http://127.0.0.1:${called.address().port}`) + auth + extra);
   for (const user of users) {
-    await run(['users', 'add', user.name, '--role', user.role, '--password-stdin', '--storage', storage], user.password);
+    await run(['users', 'add', user.name, user.role, '--storage', storage], user.password);
   }
   const child = spawn(PROGRAM, ['serve', '--config', file, '--storage', storage], { cwd: folder, stdio: ['ignore', 'pipe', 'pipe'] });
   const address = await said(child, /http:\/\/127\.0\.0\.1:\d+/);

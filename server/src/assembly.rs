@@ -242,7 +242,7 @@ fn auth_settings(config: &Config) -> Result<AuthSettings> {
 async fn warn_without_users(app: &App) {
     if app.auth().needs_users() && matches!(app.auth().has_users().await, Ok(false)) {
         tracing::warn!(
-            "there is no user yet, so nobody can log in; make one with `punctual users add NAME --role admin --storage ADDRESS`"
+            "there is no user yet, so nobody can log in; make one with `punctual users add NAME admin --storage ADDRESS`"
         );
     }
 }
