@@ -59,11 +59,12 @@ export async function site({ users = [], extra = '' } = {}) {
   const storage = `sqlite:${join(folder, 'punctual.db')}`;
   const auth = users.length ? '\n[auth]\nmode = "password"\n' : '';
   writeFileSync(file, configuration(`http://127.0.0.1:${called.address().port}`) + auth + extra);
+  const child = spawn(PROGRAM, ['serve', '--config', file, '--storage', storage], { cwd: folder, stdio: ['ignore', 'pipe', 'pipe'] });
+  const address = await said(child, /http:\/\/127\.0\.0\.1:\d+/);
+  // The server has made the file; nobody can log in before.
   for (const user of users) {
     await run(['users', 'add', user.name, user.role, '--storage', storage], user.password);
   }
-  const child = spawn(PROGRAM, ['serve', '--config', file, '--storage', storage], { cwd: folder, stdio: ['ignore', 'pipe', 'pipe'] });
-  const address = await said(child, /http:\/\/127\.0\.0\.1:\d+/);
   const close = async () => {
     child.kill('SIGTERM');
     await new Promise((ended) => { child.once('exit', ended); });
