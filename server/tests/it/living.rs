@@ -20,6 +20,9 @@ use crate::site::Site;
 /// Longer than anything here takes on a busy machine.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
+/// How long it is waited for an event before the answer is asked for again.
+const MOMENT: Duration = Duration::from_millis(50);
+
 /// Lets everything that can go on go on.
 pub(crate) async fn settle() {
     for _ in 0..100 {
@@ -91,7 +94,8 @@ impl Living {
         self.call("GET", path, &Value::Null).await.1
     }
 
-    /// Asks after every event until the answer is as it should be.
+    /// Asks after every event until the answer is as it should be, and a moment later as well: an event is
+    /// told before what it tells of is written down.
     pub(crate) async fn until(&self, path: &str, is_so: impl Fn(&Value) -> bool) -> Value {
         let mut events = self.app.punctual.events().listen();
         let until = add(SystemClock.now(), PATIENCE);
@@ -100,8 +104,9 @@ impl Living {
             if is_so(&answer) {
                 return answer;
             }
-            let heard = within(&SystemClock, until, events.recv()).await;
-            assert!(heard.is_some(), "{path} never was as expected; the last answer: {answer}");
+            let now = SystemClock.now();
+            assert!(now < until, "{path} never was as expected; the last answer: {answer}");
+            let _ = within(&SystemClock, add(now, MOMENT), events.recv()).await;
         }
     }
 }
