@@ -124,14 +124,15 @@ async fn soak(options: &soak::Options) -> Result<bool> {
     let soak::Outcome { broker, restarts, sums, drain_seconds } = soak::run(options).await?;
     println!(
         "{broker}: {restarts} restarts; {} messages, {} confirmed = {} handled + {} dead, counting {} that \
-         were not confirmed and came; {} handled more than once; {drain_seconds} s until all was done; \
-         lost {:?}, wrong {:?}",
+         were not confirmed and came; {} handled more than once, {} dead only because deliveries were cut off; \
+         {drain_seconds} s until all was done; lost {:?}, wrong {:?}",
         sums.asked,
         sums.confirmed,
         sums.handled,
         sums.dead,
         (sums.handled + sums.dead).saturating_sub(sums.confirmed),
         sums.repeated,
+        sums.cut_off,
         sums.lost,
         sums.wrong
     );

@@ -17,7 +17,7 @@ use punctual::jiff::Timestamp;
 use punctual::{Clock, SystemClock};
 use xtask::servers::{Durability, Running, named};
 
-pub use ledger::{Kind, Ledger, Sums};
+pub use ledger::{Death, Kind, Ledger, Sums};
 use member::Member;
 
 /// How often a message is published.

@@ -34,7 +34,17 @@ struct Lines {
     asked: u64,
     confirmed: BTreeSet<u64>,
     handled: BTreeMap<u64, u64>,
-    dead: BTreeMap<u64, u64>,
+    dead: BTreeMap<u64, Death>,
+}
+
+/// Why a message was given up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Death {
+    /// Its last attempt failed.
+    Failed,
+    /// The broker counts deliveries, also those that were cut off before anybody handled them, and there
+    /// were too many.
+    CutOff,
 }
 
 /// The ledger in numbers.
@@ -50,6 +60,9 @@ pub struct Sums {
     pub repeated: u64,
     /// Messages that became dead letters.
     pub dead: u64,
+    /// Of them, those that only lost connections brought there: a broker that stops hands what one
+    /// process had fetched to the next, and counts it each time.
+    pub cut_off: u64,
     /// Confirmed and neither handled nor dead.
     pub lost: Vec<u64>,
     /// Handled although hopeless, or dead although not.
@@ -80,8 +93,8 @@ impl Ledger {
     }
 
     /// It was given up.
-    pub fn dead(&self, number: u64) {
-        *self.lock().dead.entry(number).or_default() += 1;
+    pub fn dead(&self, number: u64, death: Death) {
+        self.lock().dead.insert(number, death);
     }
 
     /// Whether everything that was confirmed has come to an end.
@@ -97,13 +110,17 @@ impl Ledger {
         let is_hopeless = |number: &u64| Kind::of(*number) == Kind::Hopeless;
         let lost = lines.confirmed.iter().filter(|number| !lines.has_ended(**number));
         let handled_wrongly = lines.handled.keys().filter(|number| is_hopeless(number));
-        let dead_wrongly = lines.dead.keys().filter(|number| !is_hopeless(number));
+        let unexpected = lines.dead.iter().filter(|(number, _)| !is_hopeless(number));
+        let (cut_off, dead_wrongly): (Vec<_>, Vec<_>) =
+            unexpected.partition(|(_, death)| **death == Death::CutOff);
+        let dead_wrongly = dead_wrongly.into_iter().map(|(number, _)| number);
         Sums {
             asked: lines.asked,
             confirmed: count(lines.confirmed.len()),
             handled: count(lines.handled.len()),
             repeated: count(lines.handled.values().filter(|times| **times > 1).count()),
             dead: count(lines.dead.len()),
+            cut_off: count(cut_off.len()),
             lost: lost.copied().collect(),
             wrong: handled_wrongly.chain(dead_wrongly).copied().collect(),
         }
@@ -137,7 +154,7 @@ mod tests {
         }
         ledger.handled(1);
         assert_eq!(ledger.sums().lost, [7]);
-        ledger.dead(7);
+        ledger.dead(7, Death::Failed);
         let sums = ledger.sums();
         assert!(ledger.is_settled() && sums.is_good());
         assert_eq!((sums.asked, sums.handled, sums.repeated, sums.dead), (10, 9, 1, 1));
@@ -147,8 +164,10 @@ mod tests {
     fn an_end_of_the_wrong_kind_is_wrong() {
         let ledger = Ledger::default();
         ledger.handled(7);
-        ledger.dead(8);
-        assert_eq!(ledger.sums().wrong, [7, 8]);
+        ledger.dead(8, Death::Failed);
+        ledger.dead(9, Death::CutOff);
+        let sums = ledger.sums();
+        assert_eq!((sums.wrong, sums.dead, sums.cut_off), (vec![7, 8], 2, 1));
         // What was never confirmed may or may not have arrived.
         assert!(ledger.sums().lost.is_empty());
     }

@@ -10,7 +10,7 @@ use punctual::{Context, Punctual, Retry};
 use punctual_connect::{OpenedTransport, open_transport};
 use punctual_sqlite::SqliteStorage;
 
-use super::ledger::{Kind, Ledger};
+use super::ledger::{Death, Kind, Ledger};
 
 const BROKER: &str = "broker";
 const TOPIC: &str = "soak";
@@ -18,6 +18,8 @@ const GROUP: &str = "soaked";
 /// Long enough to be held, short enough to happen often.
 const WAIT: Duration = Duration::from_secs(2);
 const ATTEMPTS: u32 = 3;
+/// What is said of a message that came too often without being handled.
+const CUT_OFF: &str = "one too many";
 
 /// A process that publishes and receives.
 pub(super) struct Member {
@@ -49,8 +51,10 @@ impl Member {
             .handler_with(TOPIC, terms, handler)
             .subscribe(BROKER, TOPIC, GROUP)
             .on_exhausted(move |exhausted| {
+                let is_cut_off = exhausted.error.is_some_and(|error| error.contains(CUT_OFF));
+                let death = if is_cut_off { Death::CutOff } else { Death::Failed };
                 if let Ok(number) = exhausted.message.body.read() {
-                    dead.dead(number);
+                    dead.dead(number, death);
                 }
             })
             .build()?;
