@@ -58,7 +58,7 @@ macro_rules! events {
             fn log(&self) {
                 match self {
                     $(Self::$variant { $($field),* } => {
-                        tracing::event!(target: "punctual", tracing::Level::$level, event = $name, $($field = ?$field),*);
+                        tracing::event!(target: "punctual", tracing::Level::$level, event = $name, $($field = Written::logged($field)),*);
                     })*
                 }
             }

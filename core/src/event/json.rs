@@ -1,11 +1,13 @@
 //! An event as JSON, for live views: its name under `event`, then its fields under the names of the
 //! list. A length of time is a whole number of milliseconds, and its name says so: `took_ms`.
 
+use std::fmt::Debug;
 use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
 use serde_json::{Map, Value};
+use tracing::field::{DebugValue, debug};
 
 use super::Event;
 use crate::model::{
@@ -29,9 +31,14 @@ impl Event {
 }
 
 /// A field of an event.
-pub(super) trait Written {
+pub(super) trait Written: Debug + Sized {
     /// Its value.
     fn value(&self) -> Value;
+
+    /// As the log has it; a field without a value is left out there.
+    fn logged(&self) -> Option<DebugValue<&dyn Debug>> {
+        Some(debug(self as &dyn Debug))
+    }
 
     /// Puts it where it belongs.
     fn write(&self, name: &'static str, object: &mut Map<String, Value>) {
@@ -75,6 +82,10 @@ written!(
 impl<T: Written> Written for Option<T> {
     fn value(&self) -> Value {
         self.as_ref().map_or(Value::Null, Written::value)
+    }
+
+    fn logged(&self) -> Option<DebugValue<&dyn Debug>> {
+        self.as_ref().and_then(Written::logged)
     }
 }
 
@@ -124,5 +135,12 @@ mod tests {
             "again_at": null,
         });
         assert_eq!(json, expected);
+    }
+
+    #[test]
+    fn the_log_leaves_out_what_has_no_value_and_wraps_nothing() {
+        let logged = |field: &Option<u32>| field.logged().map(|value| format!("{value:?}"));
+        assert_eq!(logged(&Some(7)), Some("7".to_owned()));
+        assert_eq!(logged(&None), None);
     }
 }
