@@ -48,7 +48,8 @@ const fn part(name: &'static str, variable: Option<&'static str>) -> Part {
 
 const BROKERS: [Part; 7] = [
     part("redis", Some("PUNCTUAL_REDIS_URL")),
-    part("nats", Some("PUNCTUAL_NATS_URL")),
+    // It waits for the disk with each message.
+    Part { messages: 20_000, ..part("nats", Some("PUNCTUAL_NATS_URL")) },
     part("rabbitmq", Some("PUNCTUAL_RABBITMQ_URL")),
     part("mqtt", Some("PUNCTUAL_MQTT_URL")),
     Part { is_built: cfg!(feature = "kafka"), ..part("kafka", None) },
