@@ -50,9 +50,17 @@ impl Presence {
     }
 }
 
+/// Cases that are there or missing together.
+pub(crate) type Group = (Presence, Vec<Trying>);
+
 /// Runs what the command line asks for.
 pub(crate) fn run(name: &str, presence: &Presence, cases: Vec<Trying>) -> ExitCode {
-    run_as(Arguments::from_args(), name, presence, cases)
+    run_as(&Arguments::from_args(), name, vec![(presence.clone(), cases)])
+}
+
+/// The same, of groups of cases that do not need the same.
+pub(crate) fn run_groups(name: &str, groups: Vec<Group>) -> ExitCode {
+    run_as(&Arguments::from_args(), name, groups)
 }
 
 /// The same, so many at once unless the command line says how many.
@@ -64,24 +72,40 @@ pub(crate) fn run_at_once(
 ) -> ExitCode {
     let mut arguments = Arguments::from_args();
     arguments.test_threads.get_or_insert(count);
-    run_as(arguments, name, presence, cases)
+    run_as(&arguments, name, vec![(presence.clone(), cases)])
 }
 
-fn run_as(arguments: Arguments, name: &str, presence: &Presence, cases: Vec<Trying>) -> ExitCode {
-    if let Presence::Missing(reason) = presence {
-        // A runner that lists asks twice; the second time for the ignored ones.
-        if !arguments.list || arguments.ignored {
-            say(&format!("{name}: every case is ignored: {reason}"));
+fn run_as(arguments: &Arguments, name: &str, groups: Vec<Group>) -> ExitCode {
+    // A runner that lists asks twice; the second time for the ignored ones.
+    if !arguments.list || arguments.ignored {
+        say_ignored(name, &groups);
+    }
+    let trials = groups.into_iter().flat_map(|(presence, cases)| {
+        cases.into_iter().map(move |case| trial(case, presence.clone()))
+    });
+    libtest_mimic::run(arguments, trials.collect()).exit_code()
+}
+
+/// Says which cases are ignored and why.
+fn say_ignored(name: &str, groups: &[Group]) {
+    for (presence, cases) in groups {
+        match presence {
+            Presence::Missing(reason) if groups.len() == 1 => {
+                say(&format!("{name}: every case is ignored: {reason}"));
+            }
+            Presence::Missing(reason) => {
+                say(&format!("{name}: {} cases are ignored: {reason}", cases.len()));
+            }
+            Presence::Required(_) => {}
+            Presence::Here => {
+                for case in cases {
+                    if let Some(reason) = &case.lacks {
+                        say(&format!("{name}: {} is ignored: {reason}", case.name));
+                    }
+                }
+            }
         }
     }
-    let lacking = cases.iter().filter_map(|case| Some((&case.name, case.lacks.as_ref()?)));
-    if *presence == Presence::Here && (!arguments.list || arguments.ignored) {
-        for (case, reason) in lacking {
-            say(&format!("{name}: {case} is ignored: {reason}"));
-        }
-    }
-    let trials = cases.into_iter().map(|case| trial(case, presence.clone())).collect();
-    libtest_mimic::run(&arguments, trials).exit_code()
 }
 
 fn trial(case: Trying, presence: Presence) -> Trial {

@@ -125,6 +125,9 @@
 // This is test code in a library: a set-up that fails is a case that fails, by panicking.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
+mod case;
 mod harness;
+mod message;
+pub mod own;
 pub mod storage;
 pub mod transport;

@@ -2,6 +2,8 @@
 //! ([`Capabilities`]); what it cannot do, the engine does with the storage. A transport never
 //! sleeps to delay something and never decides whether a message is retried.
 
+pub mod feed;
+
 use std::sync::Arc;
 use std::time::Duration;
 

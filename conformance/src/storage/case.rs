@@ -6,20 +6,16 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::pin::Pin;
 use std::time::Duration;
 
-use punctual::clock::{add, within};
-use punctual::{Clock, ManualClock, SystemClock};
-use tokio::runtime::{Builder, Runtime};
+use punctual::ManualClock;
 
 use super::Fixture;
 use super::backend::Backend;
 use super::fixture::at;
+use crate::case::{bounded, name, runtime};
 
 /// The most a case may take in real time. It is far more than any needs; what it bounds is waiting
 /// for ever.
 const CASE_LENGTH_MAX: Duration = Duration::from_secs(100);
-
-/// As many threads as concurrent behaviours need to be concurrent.
-const THREADS: usize = 4;
 
 /// A behaviour and where it stands.
 #[derive(Clone, Copy)]
@@ -32,8 +28,7 @@ pub(super) struct Case {
 impl Case {
     /// Module and behaviour, such as `claim::queues_do_not_see_each_other`.
     pub(super) fn name(&self) -> String {
-        let module = self.module.rsplit("::").next().unwrap_or_default();
-        format!("{module}::{}", self.behaviour)
+        name(self.module, self.behaviour)
     }
 }
 
@@ -60,7 +55,9 @@ pub(super) fn try_case(case: &Case, backend: &Backend) -> Result<(), String> {
     let node = runtime.block_on(place.open());
     let tried = node.map_err(|error| format!("no node on a fresh place: {error}")).map(|node| {
         let fixture = Fixture::new(node, place.clone(), clock, backend.traits);
-        catch_unwind(AssertUnwindSafe(|| runtime.block_on(bounded((case.run)(fixture)))))
+        catch_unwind(AssertUnwindSafe(|| {
+            runtime.block_on(bounded(CASE_LENGTH_MAX, (case.run)(fixture)))
+        }))
     });
     let removed = runtime.block_on(place.remove());
     match tried? {
@@ -71,44 +68,11 @@ pub(super) fn try_case(case: &Case, backend: &Backend) -> Result<(), String> {
     removed.map_err(|error| format!("the data could not be taken away: {error}"))
 }
 
-fn runtime() -> Result<Runtime, String> {
-    let runtime = Builder::new_multi_thread().worker_threads(THREADS).enable_all().build();
-    runtime.map_err(|error| format!("no runtime: {error}"))
-}
-
-async fn bounded(work: impl Future<Output = ()>) -> Option<()> {
-    let clock = SystemClock;
-    within(&clock, add(clock.now(), CASE_LENGTH_MAX), work).await
-}
-
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeSet;
-    use std::path::Path;
-
-    use crate::storage::cases;
-
-    /// What the sources of the modules declare, as names of cases.
-    fn written() -> BTreeSet<String> {
-        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/storage");
-        let mut names = BTreeSet::new();
-        for entry in std::fs::read_dir(folder).unwrap() {
-            let path = entry.unwrap().path();
-            let module = path.file_stem().unwrap().to_str().unwrap().to_owned();
-            let text = std::fs::read_to_string(&path).unwrap_or_default();
-            for line in text.lines().filter_map(|line| line.strip_prefix("pub async fn ")) {
-                let (name, _) = line.split_once('(').unwrap();
-                names.insert(format!("{module}::{name}"));
-            }
-        }
-        names
-    }
-
     #[test]
     fn every_behaviour_that_is_written_is_a_case_and_once() {
-        let listed: Vec<String> = cases().map(|case| case.name()).collect();
-        let unique: BTreeSet<String> = listed.iter().cloned().collect();
-        assert_eq!(unique.len(), listed.len());
-        assert_eq!(unique, written());
+        let listed: Vec<String> = crate::storage::cases().map(|case| case.name()).collect();
+        crate::case::all_are_listed("src/storage", &listed);
     }
 }

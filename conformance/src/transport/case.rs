@@ -6,19 +6,13 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::pin::Pin;
 use std::time::Duration;
 
-use punctual::clock::{add, within};
-use punctual::{Clock, SystemClock};
-use tokio::runtime::{Builder, Runtime};
-
 use super::Fixture;
 use super::backend::{Backend, Need};
 use super::results::Results;
+use crate::case::{bounded, name, runtime};
 
 /// The most a case may take. It is far more than any needs; what it bounds is waiting for ever.
 const CASE_LENGTH_MAX: Duration = Duration::from_secs(150);
-
-/// As many threads as concurrent behaviours need to be concurrent.
-const THREADS: usize = 4;
 
 /// A behaviour, where it stands and what it needs.
 #[derive(Clone, Copy)]
@@ -40,8 +34,7 @@ pub(super) enum Came {
 impl Case {
     /// Module and behaviour, such as `group::each_group_gets_one_copy`.
     pub(super) fn name(&self) -> String {
-        let module = self.module.rsplit("::").next().unwrap_or_default();
-        format!("{module}::{}", self.behaviour)
+        name(self.module, self.behaviour)
     }
 
     /// Why it cannot be tried on a back-end, when it cannot.
@@ -74,8 +67,9 @@ pub(super) fn try_case(case: &Case, backend: &Backend, results: &Results) -> Res
         fixture.map_err(|error| format!("no node on a new place: {error}")).map(|fixture| {
             let note = fixture.note.clone();
             results.capabilities(&fixture.capabilities);
-            let ran =
-                catch_unwind(AssertUnwindSafe(|| runtime.block_on(bounded((case.run)(fixture)))));
+            let ran = catch_unwind(AssertUnwindSafe(|| {
+                runtime.block_on(bounded(CASE_LENGTH_MAX, (case.run)(fixture)))
+            }));
             (ran, note)
         });
     let removed = runtime.block_on(place.remove());
@@ -91,44 +85,11 @@ pub(super) fn try_case(case: &Case, backend: &Backend, results: &Results) -> Res
     Ok(note.take().map_or(Came::Passed, Came::Refused))
 }
 
-fn runtime() -> Result<Runtime, String> {
-    let runtime = Builder::new_multi_thread().worker_threads(THREADS).enable_all().build();
-    runtime.map_err(|error| format!("no runtime: {error}"))
-}
-
-async fn bounded(work: impl Future<Output = ()>) -> Option<()> {
-    let clock = SystemClock;
-    within(&clock, add(clock.now(), CASE_LENGTH_MAX), work).await
-}
-
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeSet;
-    use std::path::Path;
-
-    use crate::transport::cases;
-
-    /// What the sources of the modules declare, as names of cases.
-    fn written() -> BTreeSet<String> {
-        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/transport");
-        let mut names = BTreeSet::new();
-        for entry in std::fs::read_dir(folder).unwrap() {
-            let path = entry.unwrap().path();
-            let module = path.file_stem().unwrap().to_str().unwrap().to_owned();
-            let text = std::fs::read_to_string(&path).unwrap_or_default();
-            for line in text.lines().filter_map(|line| line.strip_prefix("pub async fn ")) {
-                let (name, _) = line.split_once('(').unwrap();
-                names.insert(format!("{module}::{name}"));
-            }
-        }
-        names
-    }
-
     #[test]
     fn every_behaviour_that_is_written_is_a_case_and_once() {
-        let listed: Vec<String> = cases().map(|case| case.name()).collect();
-        let unique: BTreeSet<String> = listed.iter().cloned().collect();
-        assert_eq!(unique.len(), listed.len());
-        assert_eq!(unique, written());
+        let listed: Vec<String> = crate::transport::cases().map(|case| case.name()).collect();
+        crate::case::all_are_listed("src/transport", &listed);
     }
 }

@@ -19,6 +19,9 @@ const NAMES: [(&str, Envelope); 3] = [
 
 /// An envelope, and the source that CloudEvents in it have.
 ///
+/// Messages are published in our own envelope unless a transport's builder or its address says otherwise;
+/// the builder wins. Whatever is set, all envelopes are read.
+///
 /// ```
 /// use punctual::wire::{Envelope, Wrapping};
 ///

@@ -136,11 +136,8 @@ impl MqttBuilder {
         self
     }
 
-    /// What messages are wrapped in when they are published, and with [`Envelope::sent_by`] the source of their
-    /// events; our own envelope unless said otherwise, here or in the address. All of them are read.
+    /// What messages are published in; see [`Wrapping`].
     /// In version 3.1.1, which has no headers, events are structured ones.
-    ///
-    /// [`Envelope::sent_by`]: punctual::wire::Envelope::sent_by
     pub fn envelope(mut self, envelope: impl Into<Wrapping>) -> Self {
         self.wrapping = Some(envelope.into());
         self

@@ -3,8 +3,6 @@
 // Without the standard harness the lints do not see that this is test code.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
-#[path = "it/proxy.rs"]
-mod proxy;
 #[path = "it/stranger.rs"]
 mod stranger;
 #[path = "it/suite.rs"]

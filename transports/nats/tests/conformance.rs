@@ -1,9 +1,6 @@
 //! The suite that every transport runs. Cases break connections and restart the broker, so each has a
 //! server of its own where one can be started; a server elsewhere is shared, each case with a prefix.
 
-#[path = "it/relay.rs"]
-mod relay;
-
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -15,18 +12,17 @@ use async_nats::{HeaderMap, HeaderName};
 use punctual::model::Topic;
 use punctual::wire::Wire;
 use punctual::{Error, Result, Transport};
+use punctual_conformance::own::Proxy;
 use punctual_conformance::transport::{self, Backend, Need, Place};
 use punctual_nats::NatsTransport;
 use xtask::servers::{Durability, Nats, Running, Server as _};
-
-use self::relay::Relay;
 
 static NEXT: AtomicU64 = AtomicU64::new(0);
 
 struct Prefix {
     address: String,
     name: String,
-    relay: Relay,
+    proxy: Proxy,
     server: Option<Mutex<Running>>,
 }
 
@@ -41,8 +37,8 @@ impl Prefix {
             address = started.address();
             server = Some(Mutex::new(started));
         }
-        let relay = Relay::new(&address).await.map_err(unwell)?;
-        Ok(Self { address, name, relay, server })
+        let proxy = Proxy::to(&address).await;
+        Ok(Self { address, name, proxy, server })
     }
 
     async fn jetstream(&self) -> Result<jetstream::Context> {
@@ -84,7 +80,7 @@ impl Place for Prefix {
     async fn open(&self) -> Result<Arc<dyn Transport>> {
         // What is on its way when a connection breaks comes after this long, and cases wait for 30 seconds.
         let ack_wait = Duration::from_secs(10);
-        let builder = NatsTransport::builder(self.relay.address()).prefix(&self.name);
+        let builder = NatsTransport::builder(self.proxy.address()).prefix(&self.name);
         Ok(Arc::new(builder.ack_wait(ack_wait).connect().await?))
     }
 
@@ -116,8 +112,8 @@ impl Place for Prefix {
     }
 
     async fn cut(&self) -> Result<()> {
-        self.relay.set(false);
-        self.relay.set(true);
+        self.proxy.cut();
+        self.proxy.mend();
         Ok(())
     }
 

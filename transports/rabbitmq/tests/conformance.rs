@@ -1,8 +1,5 @@
 //! The suite of all transports, each case under a prefix of its own and behind a door of its own.
 
-#[path = "it/proxy.rs"]
-mod proxy;
-
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -15,10 +12,9 @@ use lapin::{BasicProperties, Channel, Connection, ConnectionProperties};
 use punctual::model::Topic;
 use punctual::wire::Wire;
 use punctual::{Error, Result, Transport};
+use punctual_conformance::own::Proxy;
 use punctual_conformance::transport::{self, Backend, Need, Place};
 use punctual_rabbitmq::RabbitmqTransport;
-
-use crate::proxy::Proxy;
 
 static NEXT: AtomicU64 = AtomicU64::new(0);
 /// The most letters that are looked at.
@@ -114,8 +110,8 @@ impl Place for Corner {
     }
 
     async fn cut(&self) -> Result<()> {
-        self.proxy.shut();
-        self.proxy.open();
+        self.proxy.cut();
+        self.proxy.mend();
         Ok(())
     }
 
@@ -145,8 +141,7 @@ fn main() -> ExitCode {
     let backend = Backend::at("PUNCTUAL_RABBITMQ_URL", |address| async move {
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let prefix = format!("conformance-{}-{number}.", std::process::id());
-        let proxy = Proxy::start(&address).await;
-        let proxy = proxy.map_err(|error| Error::internal(error.to_string()))?;
+        let proxy = Proxy::to(&address).await;
         Ok(Corner { address, prefix, proxy })
     });
     let reason = "other cases use the same broker; tests/it restarts one of its own";

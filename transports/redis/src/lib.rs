@@ -34,6 +34,7 @@ use punctual::Result;
 use punctual::clock::Clock;
 use punctual::jiff::Timestamp;
 use punctual::model::{IdSource as _, Ids, Topic};
+use punctual::transport::feed::Feed;
 use punctual::transport::{
     AcknowledgeMode, AttemptCount, Capabilities, Consumer, Delay, Ordering, Outgoing, Subscription,
     Transport,
@@ -41,12 +42,12 @@ use punctual::transport::{
 use tokio::sync::Semaphore;
 
 pub use self::builder::{Keep, RedisBuilder};
-use self::consumer::{Feed, RedisConsumer};
+use self::consumer::RedisConsumer;
 use self::desk::{CONSUMER, Desk};
 use self::hand::{Hand, Holding};
 use self::link::Link;
 use self::producer::Producer;
-use self::reader::{Progress, Reader};
+use self::reader::{Progress, Reader, Taken};
 use self::streams::Streams;
 
 /// The longest one read waits for new entries.
@@ -72,9 +73,9 @@ impl RedisTransport {
         RedisBuilder::new(address.into())
     }
 
-    fn reader(&self, hand: &Arc<Hand>, topic: Topic, prefetch: usize, feed: Feed) -> Reader {
+    fn reader(&self, hand: &Arc<Hand>, topic: Topic, prefetch: usize, feed: Feed<Taken>) -> Reader {
         let wait = WAIT_MAX.min(self.hold_length / 2);
-        let Feed { taken, asked, stop, client } = feed;
+        let Feed { taken, asked, stop } = feed;
         Reader {
             hand: hand.clone(),
             link: self.link.another(wait),
@@ -88,7 +89,7 @@ impl RedisTransport {
             taken,
             asked,
             stop,
-            client,
+            client: Arc::default(),
             progress: Progress::default(),
         }
     }

@@ -107,10 +107,7 @@ impl ServiceBusBuilder {
         self
     }
 
-    /// What messages are wrapped in when they are published, and with [`Envelope::sent_by`] the source of their
-    /// events; our own envelope unless said otherwise, here or in the address. All of them are read.
-    ///
-    /// [`Envelope::sent_by`]: punctual::wire::Envelope::sent_by
+    /// What messages are published in; see [`Wrapping`].
     pub fn envelope(mut self, envelope: impl Into<Wrapping>) -> Self {
         self.wrapping = Some(envelope.into());
         self

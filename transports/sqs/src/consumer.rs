@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use futures_util::stream::{self, StreamExt as _};
+use punctual::Result;
 use punctual::clock::{self, Clock};
 use punctual::jiff::Timestamp;
+use punctual::transport::feed::{Feed, Intake, feed};
 use punctual::transport::{Consumer, Delivery, Receipt};
-use punctual::{Error, Result};
-use tokio::sync::{Notify, mpsc, watch};
 use tokio::task::JoinHandle;
 
 use crate::reader::{Reader, Taken};
@@ -22,39 +22,21 @@ const BACK_MAX: usize = 16;
 pub(crate) struct SqsConsumer {
     hand: Arc<Hand>,
     clock: Arc<dyn Clock>,
-    taken: mpsc::UnboundedReceiver<Result<Taken>>,
-    asked: Arc<Notify>,
-    stop: watch::Sender<bool>,
+    intake: Intake<Taken>,
     reader: Option<JoinHandle<()>>,
-    prefetch: usize,
-    /// The error behind deliveries that were received with it.
-    trouble: Option<Error>,
-    /// Whether the reader waits to be asked again.
-    is_resting: bool,
-}
-
-/// What a reader and its consumer share.
-pub(crate) struct Feed {
-    pub(crate) taken: mpsc::UnboundedSender<Result<Taken>>,
-    pub(crate) asked: Arc<Notify>,
-    pub(crate) stop: watch::Receiver<bool>,
 }
 
 impl SqsConsumer {
     /// A consumer and the reader that feeds it.
     pub(crate) fn start(
-        reader: impl FnOnce(Feed) -> Reader,
+        reader: impl FnOnce(Feed<Taken>) -> Reader,
         hand: Arc<Hand>,
         clock: Arc<dyn Clock>,
         prefetch: usize,
     ) -> Self {
-        let (give, taken) = mpsc::unbounded_channel();
-        let (stop, stopped) = watch::channel(false);
-        let asked = Arc::new(Notify::new());
-        let feed = Feed { taken: give, asked: asked.clone(), stop: stopped };
+        let (feed, intake) = feed(prefetch);
         let reader = tokio::spawn(reader(feed).run());
-        let (reader, trouble, is_resting) = (Some(reader), None, false);
-        Self { hand, clock, taken, asked, stop, reader, prefetch, trouble, is_resting }
+        Self { hand, clock, intake, reader: Some(reader) }
     }
 
     /// Waits for the polls that are under way and puts back what nobody has seen.
@@ -63,12 +45,7 @@ impl SqsConsumer {
             let _ = reader.await;
             self.reader = None;
         }
-        self.taken.close();
-        let mut unseen = Vec::new();
-        while let Ok(taken) = self.taken.try_recv() {
-            unseen.extend(taken);
-        }
-        let back = unseen.into_iter().map(|taken: Taken| async move {
+        let back = self.intake.unseen().into_iter().map(|taken| async move {
             if let Err(error) = taken.hand_back().await {
                 tracing::debug!(%error, "a delivery was put back with an attempt spent");
             }
@@ -82,40 +59,12 @@ impl SqsConsumer {
 #[async_trait]
 impl Consumer for SqsConsumer {
     async fn receive(&mut self, limit: usize) -> Result<Vec<Delivery>> {
-        if *self.stop.borrow() {
-            return Err(Error::conflict("the consumer is closed; subscribe again to receive more"));
-        }
-        if let Some(error) = self.trouble.take() {
-            self.is_resting = true;
-            return Err(error);
-        }
-        if std::mem::take(&mut self.is_resting) {
-            self.asked.notify_one();
-        }
-        let limit = limit.clamp(1, self.prefetch);
-        let mut taken = Vec::with_capacity(limit);
-        if self.taken.recv_many(&mut taken, limit).await == 0 {
-            return Err(Error::internal("the reader of the consumer has ended; subscribe again"));
-        }
-        let mut deliveries = Vec::with_capacity(taken.len());
-        for one in taken {
-            match one {
-                Ok(taken) => deliveries.push(delivery(taken)),
-                // The reader gives nothing more until it is asked again, so this is the last.
-                Err(error) => self.trouble = Some(error),
-            }
-        }
-        match self.trouble.take_if(|_| deliveries.is_empty()) {
-            Some(error) => {
-                self.is_resting = true;
-                Err(error)
-            }
-            None => Ok(deliveries),
-        }
+        let taken = self.intake.receive(limit).await?;
+        Ok(taken.into_iter().map(delivery).collect())
     }
 
     async fn close(&mut self, until: Timestamp) -> Result<()> {
-        self.stop.send_replace(true);
+        self.intake.stop();
         let clock = self.clock.clone();
         // The reader goes on until its polls have come back, and hands back what they bring.
         clock::within(&*clock, until, self.hand_back()).await.unwrap_or(Ok(()))
@@ -125,7 +74,7 @@ impl Consumer for SqsConsumer {
 impl Drop for SqsConsumer {
     fn drop(&mut self) {
         // It ends by itself, soon: a poll that is given up may bring a message to nobody.
-        self.stop.send_replace(true);
+        self.intake.stop();
     }
 }
 

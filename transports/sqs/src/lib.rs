@@ -33,6 +33,7 @@ use punctual::Result;
 use punctual::clock::{Clock, add};
 use punctual::jiff::Timestamp;
 use punctual::model::Topic;
+use punctual::transport::feed::Feed;
 use punctual::transport::{
     AcknowledgeMode, AttemptCount, Capabilities, Consumer, Delay, Ordering, Outgoing, Subscription,
     Transport,
@@ -40,7 +41,7 @@ use punctual::transport::{
 use tokio::sync::Semaphore;
 
 pub use self::builder::SqsBuilder;
-use self::consumer::{Feed, SqsConsumer};
+use self::consumer::SqsConsumer;
 use self::link::Link;
 use self::producer::Producer;
 use self::reader::Reader;
@@ -111,7 +112,7 @@ impl Transport for SqsTransport {
         }
         let prefetch = prefetch.clamp(1, Semaphore::MAX_PERMITS);
         let hand = self.hand(queues, group);
-        let reader = |feed: Feed| Reader {
+        let reader = |feed: Feed<_>| Reader {
             hand: hand.clone(),
             topic,
             settings,

@@ -4,8 +4,6 @@
 // Without the standard harness the lints do not see that this is test code.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
-#[path = "it/proxy.rs"]
-mod proxy;
 #[path = "it/raw.rs"]
 mod raw;
 
@@ -18,10 +16,9 @@ use aws_sdk_sqs::Client;
 use punctual::model::Topic;
 use punctual::wire::Wire;
 use punctual::{Result, Transport};
+use punctual_conformance::own::Proxy;
 use punctual_conformance::transport::{self, Backend, Need, Place};
 use punctual_sqs::SqsTransport;
-
-use self::proxy::Proxy;
 
 const VARIABLE: &str = "PUNCTUAL_SQS_URL";
 static NEXT: AtomicU64 = AtomicU64::new(0);
@@ -54,7 +51,7 @@ impl Prefix {
 #[async_trait::async_trait]
 impl Place for Prefix {
     async fn open(&self) -> Result<Arc<dyn Transport>> {
-        let builder = SqsTransport::builder(&self.proxy.address).prefix(&self.name);
+        let builder = SqsTransport::builder(self.proxy.address()).prefix(&self.name);
         // A case that drops a consumer waits for what it had.
         let builder = builder.wait(Duration::from_secs(1)).hold_length(Duration::from_secs(10));
         Ok(Arc::new(builder.connect().await?))

@@ -30,6 +30,14 @@ impl Presence {
         };
         decide(server.is_installed(), names(REQUIRED), names(LEFT_OUT))
     }
+
+    /// Why it cannot be run, when it cannot.
+    pub fn reason(self) -> Option<&'static str> {
+        match self {
+            Self::Here => None,
+            Self::Ignored(reason) | Self::Missing(reason) => Some(reason),
+        }
+    }
 }
 
 fn decide(is_installed: bool, is_required: bool, is_left_out: bool) -> Presence {

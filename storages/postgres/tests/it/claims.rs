@@ -13,7 +13,7 @@ use punctual_postgres::PostgresStorage;
 
 use crate::place::{Place, settle};
 
-crate::cases! {
+punctual_conformance::cases! {
     a_claim_walks_the_index_past_no_future_message,
     four_nodes_claim_and_settle_without_a_deadlock,
     a_message_that_commits_late_with_an_earlier_due_time_is_found,
@@ -80,7 +80,7 @@ async fn four_nodes_claim_and_settle_without_a_deadlock() {
     let name = format!("it_nodes_{}", std::process::id());
     admin.batch_execute(&format!("CREATE DATABASE {name}")).await.unwrap();
     let mut place = Place::new();
-    place.url = format!("{}/{name}", place.url.rsplit_once('/').unwrap().0);
+    place.address = format!("{}/{name}", place.address.rsplit_once('/').unwrap().0);
     let place = Arc::new(place);
     let first = place.open().await;
     first.enqueue(place.entries(4_000), SystemClock.now()).await.unwrap();

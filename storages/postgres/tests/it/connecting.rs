@@ -5,7 +5,7 @@ use punctual_postgres::PostgresStorage;
 
 use crate::place::{Place, enqueue, eventually};
 
-crate::cases! {
+punctual_conformance::cases! {
     an_unknown_database_is_named,
     an_unknown_role_is_refused,
     nobody_there_is_unavailable,
@@ -23,7 +23,7 @@ async fn refused(url: &str) -> punctual::Error {
 
 async fn an_unknown_database_is_named() {
     let place = Place::new();
-    let url = format!("{}_not_there", place.url);
+    let url = format!("{}_not_there", place.address);
     let error = refused(&url).await;
     assert_eq!(error.kind(), ErrorKind::NotFound);
     assert!(error.to_string().contains("no such database"), "{error}");
@@ -31,7 +31,7 @@ async fn an_unknown_database_is_named() {
 
 async fn an_unknown_role_is_refused() {
     let place = Place::new();
-    let url = place.url.replace("postgres@", "nobody_at_all:s3cret@");
+    let url = place.address.replace("postgres@", "nobody_at_all:s3cret@");
     let error = refused(&url).await;
     assert_eq!(error.kind(), ErrorKind::Invalid);
     assert!(error.to_string().contains("user or password"), "{error}");
@@ -46,7 +46,7 @@ async fn nobody_there_is_unavailable() {
 async fn a_database_that_comes_later_is_used_when_it_comes() {
     let place = Place::new();
     let name = format!("it_later_{}", std::process::id());
-    let (start, _) = place.url.rsplit_once('/').unwrap();
+    let (start, _) = place.address.rsplit_once('/').unwrap();
     let storage = PostgresStorage::builder(format!("{start}/{name}")).connect_lazy().unwrap();
     let error = storage.time().await.unwrap_err();
     assert!(error.is_temporary(), "{error}");
@@ -62,7 +62,7 @@ async fn a_database_that_comes_later_is_used_when_it_comes() {
 
 async fn a_storage_that_was_closed_leaves_no_connection_behind() {
     let place = Place::new();
-    let url = format!("{}?application_name={}", place.url, place.schema);
+    let url = format!("{}?application_name={}", place.address, place.schema);
     let storage = PostgresStorage::builder(url).schema(&place.schema).connect().await.unwrap();
     eventually("it listens", || async { storage.hears_others() }).await;
     storage.close().await;
@@ -79,12 +79,12 @@ async fn tls_is_what_was_asked_for_or_refused() {
     let place = Place::new();
     let client = place.client().await;
     let speaks: String = client.query_one("SHOW ssl", &[]).await.unwrap().get(0);
-    let require = format!("{}?sslmode=require", place.url);
+    let require = format!("{}?sslmode=require", place.address);
     if speaks == "on" {
         // Encrypted, and nobody's certificate is checked; unless that is asked for.
         let storage = PostgresStorage::builder(require).schema(&place.schema).connect().await;
         storage.unwrap().time().await.unwrap();
-        let error = refused(&format!("{}?sslmode=verify-full", place.url)).await;
+        let error = refused(&format!("{}?sslmode=verify-full", place.address)).await;
         assert_eq!(error.kind(), ErrorKind::Invalid, "no public authority knows it: {error}");
     } else {
         let error = refused(&require).await;

@@ -12,7 +12,7 @@ use punctual_postgres::Prepared;
 
 use crate::place::{Place, enqueue, eventually, settle, soon};
 
-crate::cases! {
+punctual_conformance::cases! {
     work_goes_on_when_every_connection_is_killed,
     a_ring_crosses_two_storages,
     a_listener_that_was_killed_listens_again_and_rings,
@@ -34,7 +34,7 @@ async fn kill(place: &Place, name: &str) -> i64 {
 
 /// A storage whose connections have a name of their own.
 async fn named(place: &Place, name: &str) -> Arc<punctual_postgres::PostgresStorage> {
-    let url = format!("{}?application_name={name}", place.url);
+    let url = format!("{}?application_name={name}", place.address);
     let builder = punctual_postgres::PostgresStorage::builder(url).schema(&place.schema);
     Arc::new(builder.connect().await.unwrap())
 }

@@ -11,7 +11,7 @@ use punctual::{Clock, Storage, SystemClock};
 
 use crate::place::{Place, settle};
 
-crate::cases! {
+punctual_conformance::cases! {
     todays_history_lies_in_todays_tables,
     an_old_day_is_dropped_as_a_whole_and_counted,
     who_keeps_history_for_hours_is_served_to_the_row,

@@ -12,7 +12,7 @@ use punctual_postgres::PostgresStorage;
 
 use crate::place::{Place, settle};
 
-crate::cases! {
+punctual_conformance::cases! {
     an_attempt_that_is_known_already_does_not_take_its_message_with_it,
     a_message_that_is_sent_again_leaves_its_attempt_behind,
     rows_of_one_kind_do_not_use_up_the_limit_of_the_other,

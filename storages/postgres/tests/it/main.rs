@@ -24,43 +24,24 @@ mod transactions;
 
 use std::process::ExitCode;
 
-use libtest_mimic::{Arguments, Failed, Trial};
-
-/// A test: its name and what it does.
-type Case = (&'static str, fn() -> place::Ran);
+use punctual_conformance::own::Suite;
 
 fn main() -> ExitCode {
-    let arguments = Arguments::from_args();
-    let missing = place::url().is_none();
-    let required = std::env::var("PUNCTUAL_REQUIRE").unwrap_or_default();
-    let is_required = required.split(',').any(|name| name.trim() == "postgres");
-    let cases = [
-        claims::CASES,
-        connecting::CASES,
-        connections::CASES,
-        days::CASES,
-        history::CASES,
-        migrations::CASES,
-        outbox::CASES,
-        plans::CASES,
-        pooler::CASES,
-        sql::CASES,
-        #[cfg(feature = "sqlx")]
-        sqlx::CASES,
-        stored::CASES,
-        ties::CASES,
-        transactions::CASES,
-    ];
-    let trials = cases.into_iter().flatten().map(|(name, run)| {
-        let run = *run;
-        let act = move || {
-            if missing {
-                return Err(Failed::from("PUNCTUAL_POSTGRES_URL is not set"));
-            }
-            place::try_case(run);
-            Ok(())
-        };
-        Trial::test(*name, act).with_ignored_flag(missing && !is_required)
-    });
-    libtest_mimic::run(&arguments, trials.collect()).exit_code()
+    let suite = Suite::at("postgres", place::VARIABLE)
+        .cases(claims::CASES)
+        .cases(connecting::CASES)
+        .cases(connections::CASES)
+        .cases(days::CASES)
+        .cases(history::CASES)
+        .cases(migrations::CASES)
+        .cases(outbox::CASES)
+        .cases(plans::CASES)
+        .cases(pooler::CASES)
+        .cases(sql::CASES)
+        .cases(stored::CASES)
+        .cases(ties::CASES)
+        .cases(transactions::CASES);
+    #[cfg(feature = "sqlx")]
+    let suite = suite.cases(sqlx::CASES);
+    suite.run()
 }

@@ -5,7 +5,7 @@ use punctual_postgres::{PostgresStorage, SCHEMA_VERSION};
 
 use crate::place::{Place, enqueue};
 
-crate::cases! {
+punctual_conformance::cases! {
     many_processes_at_once_make_the_tables_once,
     a_newer_schema_is_refused_with_both_versions,
     odd_names_work_and_impossible_ones_are_refused,
@@ -47,7 +47,7 @@ async fn odd_names_work_and_impossible_ones_are_refused() {
     enqueue(&*storage, place.message()).await;
     assert_eq!(place.claim(&*storage, 5).await.len(), 1);
     for name in ["", "a\"b", "pg_mine", "x\u{0}"] {
-        let refused = PostgresStorage::builder(&place.url).schema(name).connect_lazy();
+        let refused = PostgresStorage::builder(&place.address).schema(name).connect_lazy();
         assert_eq!(refused.unwrap_err().kind(), ErrorKind::Invalid, "{name:?}");
     }
 }
@@ -57,7 +57,7 @@ async fn a_role_without_rights_uses_what_was_made_for_it() {
     let role = format!("it_role_{}", std::process::id());
     let admin = place.client().await;
     admin.batch_execute(&format!("CREATE ROLE {role} LOGIN")).await.unwrap();
-    let url = place.url.replace("postgres@", &format!("{role}@"));
+    let url = place.address.replace("postgres@", &format!("{role}@"));
     let refused = PostgresStorage::builder(&url).schema(&place.schema).connect().await;
     let error = refused.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Invalid);

@@ -8,7 +8,7 @@ use punctual::{Admitted, Clock, Inbox, Outbox, SystemClock};
 
 use crate::place::{Place, enqueue};
 
-crate::cases! {
+punctual_conformance::cases! {
     a_message_is_there_with_the_commit_and_not_before,
     a_settlement_holds_with_the_commit_and_an_old_lease_is_refused,
     a_delivery_is_admitted_once,

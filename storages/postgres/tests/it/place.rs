@@ -1,13 +1,11 @@
 //! Where a test keeps its data: a schema of its own, dropped at the end, and a few messages.
 
 use std::future::Future;
-use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use punctual::clock::{add, within};
+use punctual::clock::add;
 use punctual::jiff::Timestamp;
 use punctual::model::{
     Body, Headers, IdSource, Ids, Key, Message, MessageId, Priority, ProcessId, Queue, Source,
@@ -16,44 +14,16 @@ use punctual::model::{
 use punctual::policy::Verdict;
 use punctual::storage::{Claim, Claimed, Enqueued, Entry, Settled, Settlement};
 use punctual::{Clock, Storage, SystemClock};
+use punctual_conformance::own;
 use punctual_postgres::{PostgresBuilder, PostgresStorage};
 use tokio_postgres::{Client, NoTls};
 
-pub(crate) type Ran = Pin<Box<dyn Future<Output = ()>>>;
-
-/// The most a test may take in real time.
-const LENGTH_MAX: Duration = Duration::from_secs(100);
-
-/// Lists the tests of a module.
-#[macro_export]
-macro_rules! cases {
-    ($($name:ident),+ $(,)?) => {
-        pub(crate) const CASES: &[$crate::Case] = &[$(
-            (concat!(module_path!(), "::", stringify!($name)), || Box::pin($name()))
-        ),+];
-    };
-}
-
-pub(crate) fn url() -> Option<String> {
-    std::env::var("PUNCTUAL_POSTGRES_URL").ok().filter(|url| !url.is_empty())
-}
-
-pub(crate) fn try_case(run: fn() -> Ran) {
-    let runtime =
-        tokio::runtime::Builder::new_multi_thread().worker_threads(4).enable_all().build().unwrap();
-    let ran = catch_unwind(AssertUnwindSafe(|| {
-        let until = add(SystemClock.now(), LENGTH_MAX);
-        runtime.block_on(within(&SystemClock, until, run())).expect("the test took too long");
-    }));
-    runtime.shutdown_background();
-    if let Err(panic) = ran {
-        resume_unwind(panic);
-    }
-}
+/// Where the server's address is.
+pub(crate) const VARIABLE: &str = "PUNCTUAL_POSTGRES_URL";
 
 /// A schema that is dropped when the test ends.
 pub(crate) struct Place {
-    pub(crate) url: String,
+    pub(crate) address: String,
     pub(crate) schema: String,
     pub(crate) ids: Ids,
 }
@@ -64,11 +34,11 @@ impl Place {
     pub(crate) fn new() -> Self {
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let schema = format!("it_{}_{number}", std::process::id());
-        Self { url: url().unwrap(), schema, ids: Ids::random() }
+        Self { address: own::address(VARIABLE), schema, ids: Ids::random() }
     }
 
     pub(crate) fn builder(&self) -> PostgresBuilder {
-        PostgresStorage::builder(&self.url).schema(&self.schema)
+        PostgresStorage::builder(&self.address).schema(&self.schema)
     }
 
     pub(crate) async fn open(&self) -> Arc<PostgresStorage> {
@@ -76,7 +46,7 @@ impl Place {
     }
 
     pub(crate) async fn client(&self) -> Client {
-        client(&self.url).await
+        client(&self.address).await
     }
 
     pub(crate) fn message(&self) -> Message {
@@ -127,13 +97,13 @@ impl Place {
 
 impl Drop for Place {
     fn drop(&mut self) {
-        let (url, schema) = (self.url.clone(), self.schema.clone());
+        let (address, schema) = (self.address.clone(), self.schema.clone());
         // Its own thread and runtime: a test that panicked drops this while its own unwinds.
         let dropped = std::thread::spawn(move || {
             let runtime =
                 tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
             runtime.block_on(async {
-                let client = client(&url).await;
+                let client = client(&address).await;
                 let text = format!("DROP SCHEMA IF EXISTS \"{schema}\" CASCADE");
                 client.batch_execute(&text).await.unwrap();
             });
@@ -142,8 +112,8 @@ impl Drop for Place {
     }
 }
 
-pub(crate) async fn client(url: &str) -> Client {
-    let (client, connection) = tokio_postgres::connect(url, NoTls).await.unwrap();
+pub(crate) async fn client(address: &str) -> Client {
+    let (client, connection) = tokio_postgres::connect(address, NoTls).await.unwrap();
     tokio::spawn(connection);
     client
 }

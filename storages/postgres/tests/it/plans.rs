@@ -5,7 +5,7 @@ use tokio_postgres::Client;
 
 use crate::place::Place;
 
-crate::cases! {
+punctual_conformance::cases! {
     plans_made_on_empty_tables_find_messages_by_id,
     what_has_ended_is_found_by_its_message,
     what_is_tied_to_others_is_found_by_its_ties,

@@ -9,13 +9,13 @@ use tokio::net::{TcpListener, TcpStream};
 
 use crate::place::{Place, settle};
 
-crate::cases! {
+punctual_conformance::cases! {
     a_pooler_is_recognised_when_it_refuses_settings,
 }
 
 async fn a_pooler_is_recognised_when_it_refuses_settings() {
     let place = Place::new();
-    let config: tokio_postgres::Config = place.url.parse().unwrap();
+    let config: tokio_postgres::Config = place.address.parse().unwrap();
     let server = format!("127.0.0.1:{}", config.get_ports()[0]);
     let address = pool(server).await;
     let url = format!("postgres://postgres@{address}/postgres");

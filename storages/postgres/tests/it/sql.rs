@@ -9,7 +9,7 @@ use uuid::Uuid;
 
 use crate::place::{Place, settle};
 
-crate::cases! {
+punctual_conformance::cases! {
     a_message_of_sql_is_like_any_other,
     sql_has_the_rules_for_names_of_the_library,
     sql_answers_duplicates_with_the_one_that_is_there,

@@ -19,7 +19,7 @@ use sqlx::{AssertSqlSafe, Connection as _, PgConnection};
 use crate::answers::Steps;
 use crate::place::{Place, enqueue, eventually, soon};
 
-crate::cases! {
+punctual_conformance::cases! {
     an_outbox_of_sqlx_answers_as_the_storage_does,
     what_is_stored_through_sqlx_rings_after_the_commit_and_is_gone_after_a_rollback,
     a_settlement_through_sqlx_needs_the_lease,
@@ -29,7 +29,7 @@ crate::cases! {
 }
 
 async fn connect(place: &Place) -> PgConnection {
-    PgConnection::connect(&place.url).await.unwrap()
+    PgConnection::connect(&place.address).await.unwrap()
 }
 
 async fn an_outbox_of_sqlx_answers_as_the_storage_does() {
@@ -161,7 +161,7 @@ async fn a_handler_with_a_transaction_of_sqlx_writes_once() {
     let begun = Arc::new(AtomicU32::new(0));
     let paying = Paying {
         storage: Arc::clone(&storage),
-        url: place.url.clone(),
+        url: place.address.clone(),
         insert: format!("INSERT INTO {table} VALUES ($1)"),
         begun: Arc::clone(&begun),
     };

@@ -9,7 +9,7 @@ use punctual::{Clock, Storage, SystemClock};
 
 use crate::place::{Place, enqueue, key, settle};
 
-crate::cases! {
+punctual_conformance::cases! {
     five_thousand_with_a_duplicate_in_the_middle_are_answered_one_by_one,
     five_thousand_with_a_finished_one_in_the_middle_do_not_run_it_again,
     many_single_messages_at_once_are_all_there,

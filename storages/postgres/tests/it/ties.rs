@@ -15,7 +15,7 @@ use punctual_postgres::PostgresStorage;
 
 use crate::place::{Place, enqueue, eventually, key, settle, soon};
 
-crate::cases! {
+punctual_conformance::cases! {
     a_crowd_larger_than_a_look_hides_no_other_limit,
     a_large_batch_of_tied_messages_keeps_its_ties,
     what_waits_in_an_open_transaction_is_not_forgotten_when_the_batch_ends,

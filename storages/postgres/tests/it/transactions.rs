@@ -18,7 +18,7 @@ use punctual_postgres::PostgresStorage;
 use crate::answers::Steps;
 use crate::place::{Place, enqueue, eventually, key, soon};
 
-crate::cases! {
+punctual_conformance::cases! {
     an_outbox_answers_as_the_storage_does,
     a_commit_wakes_who_waits_here_and_elsewhere_and_a_rollback_does_not,
     the_writes_of_a_handler_that_runs_twice_happen_once,

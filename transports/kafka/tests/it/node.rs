@@ -1,14 +1,12 @@
 //! Short ways to say the usual things.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use punctual::clock::{add, within};
-use punctual::model::{
-    Body, Headers, IdSource, Ids, Key, Message, MessageId, Priority, Queue, Source, Topic, Trail,
-};
-use punctual::transport::{Consumer, Delivery, Outgoing, Receipt, Subscription};
+use punctual::model::{Body, Headers, Key, Message, Topic};
+use punctual::transport::{Consumer, Delivery, Receipt, Subscription};
 use punctual::{Clock, Error, Result, SystemClock, Transport};
+use punctual_conformance::own::letters::{self, sent};
 use punctual_kafka::KafkaTransport;
 
 /// How long what must come is waited for.
@@ -21,37 +19,16 @@ pub(crate) fn topic(name: &str) -> Topic {
 }
 
 pub(crate) fn message(text: &str) -> Message {
-    let now = SystemClock.now();
-    Message {
-        id: MessageId::from_uuid(Ids::random().next(now)),
-        topic: topic("mail"),
-        queue: Queue::default(),
-        priority: Priority::NORMAL,
-        due_at: now,
-        created_at: now,
-        source: Source::Published,
-        key: None,
-        dedupe: None,
-        exclusive: false,
-        body: Body::json(text).unwrap(),
-        headers: Headers::new(),
-        trail: Trail::default(),
-        occurrence: None,
-        terms: None,
-        ties: None,
-    }
+    let (topic, body) = (topic("mail"), Body::json(text).unwrap());
+    Message { topic, body, headers: Headers::new(), ..letters::message("") }
 }
 
 pub(crate) fn keyed(key: &str, text: &str) -> Message {
     Message { key: Some(Key::new(key).unwrap()), ..message(text) }
 }
 
-pub(crate) fn outgoing(message: Message) -> Outgoing {
-    Outgoing { message: Arc::new(message), delay: Duration::ZERO, attempt: 0, group: None }
-}
-
 pub(crate) async fn publish(to: &KafkaTransport, messages: Vec<Message>) -> Result<()> {
-    to.publish(messages.into_iter().map(outgoing).collect(), SystemClock.now()).await
+    to.publish(messages.into_iter().map(sent).collect(), SystemClock.now()).await
 }
 
 /// Texts in their order.

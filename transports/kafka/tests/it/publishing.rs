@@ -6,9 +6,10 @@ use std::time::Duration;
 use punctual::model::{Body, Message};
 use punctual::transport::Outgoing;
 use punctual::{Clock, ErrorKind, SystemClock, Transport};
+use punctual_conformance::own::letters::sent;
 
 use crate::cluster::Cluster;
-use crate::node::{ack, keyed, message, outgoing, publish, subscribe, text_of, topic};
+use crate::node::{ack, keyed, message, publish, subscribe, text_of, topic};
 
 // Others read the same topics: what they see is a plain record, and a key means the same to them.
 #[tokio::test]
@@ -38,8 +39,8 @@ async fn what_cannot_be_sent_is_refused_before_anything_of_its_batch_is_sent() {
     let error = publish(&transport, vec![message("first"), large]).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Invalid, "{error}");
     assert!(error.to_string().contains("101") && error.to_string().contains("100"), "{error}");
-    let late = Outgoing { delay: Duration::from_secs(1), ..outgoing(message("late")) };
-    let batch = vec![outgoing(message("first")), late];
+    let late = Outgoing { delay: Duration::from_secs(1), ..sent(message("late")) };
+    let batch = vec![sent(message("first")), late];
     let error = transport.publish(batch, SystemClock.now()).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Unsupported, "{error}");
     let odd = Message { topic: topic("a topic"), ..message("") };

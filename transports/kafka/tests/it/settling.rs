@@ -5,9 +5,10 @@ use std::time::Duration;
 
 use punctual::transport::{Outgoing, Receipt};
 use punctual::{Clock, ErrorKind, SystemClock, Transport};
+use punctual_conformance::own::letters::sent;
 
 use crate::cluster::Cluster;
-use crate::node::{ack, keyed, message, outgoing, publish, publish_texts, subscribe, text_of};
+use crate::node::{ack, keyed, message, publish, publish_texts, subscribe, text_of};
 
 fn one_partition() -> Cluster {
     let cluster = Cluster::new();
@@ -44,7 +45,7 @@ async fn what_is_for_another_group_is_passed_over_and_committed() {
     let mut archive = subscribe(&transport, "archive", 5).await;
     let back = (0..5).map(|number| {
         let group = Some("office".to_owned());
-        Outgoing { group, ..outgoing(message(&number.to_string())) }
+        Outgoing { group, ..sent(message(&number.to_string())) }
     });
     transport.publish(back.collect(), SystemClock.now()).await.unwrap();
     publish(&transport, vec![message("for all")]).await.unwrap();

@@ -1,15 +1,19 @@
 //! CloudEvents as an envelope: what is sent in any of them comes back as it was, in
 //! both versions of MQTT.
 
-use punctual::model::{Body, Key, Message};
+use std::time::Duration;
+
 use punctual::wire::Envelope;
 use punctual::{Clock as _, ErrorKind, SystemClock, Transport as _};
+use punctual_conformance::cases;
+use punctual_conformance::own::envelopes::{BODY, ENVELOPES, full, is_binary, survives};
+use punctual_conformance::own::letters::{ack, next, sent};
 use punctual_mqtt::Version;
 use rumqttc::v5::mqttbytes::QoS;
 use rumqttc::v5::mqttbytes::v5::Packet;
 
-use crate::place::{Place, ack, next, receipt, sent, subscribe};
-use crate::{cases, stranger};
+use crate::place::{Place, subscribe};
+use crate::stranger;
 
 cases! {
     a_message_survives_every_envelope_and_the_way_back,
@@ -17,50 +21,25 @@ cases! {
     an_older_client_sends_structured_events,
 }
 
-const ENVELOPES: [Envelope; 3] =
-    [Envelope::Own, Envelope::CloudEventsBinary, Envelope::CloudEventsStructured];
-
-/// A message with all that an envelope has to carry.
-fn full(message: Message) -> Message {
-    let mut full = Message {
-        key: Some(Key::new("order-7").unwrap()),
-        body: Body::raw(r#"{"total":7.50}"#, "application/json"),
-        ..message
-    };
-    full.headers.insert("tenant", "acme").unwrap();
-    full.trail.correlation = Some("story-1".into());
-    full
-}
-
 async fn a_message_survives_every_envelope_and_the_way_back() {
     for envelope in ENVELOPES {
         let place = Place::new();
         let transport =
             place.builder().envelope(envelope.sent_by("/shop")).connect().await.unwrap();
-        let mut consumer = subscribe(&transport, "billing").await;
-        let message = full(place.message(""));
-        transport.publish(vec![sent(message.clone())], SystemClock.now()).await.unwrap();
-        let delivery = next(&mut *consumer).await;
-        assert_eq!(*delivery.message, message, "{envelope:?}");
-        assert_eq!((delivery.attempt, &delivery.poison), (1, &None), "{envelope:?}");
-        receipt(delivery).requeue(std::time::Duration::ZERO).await.unwrap();
-        let delivery = next(&mut *consumer).await;
-        assert_eq!(*delivery.message, message, "{envelope:?}");
-        assert_eq!(delivery.attempt, 2, "{envelope:?}");
-        ack(delivery).await;
+        survives(&transport, "billing", sent(full()), Duration::ZERO).await;
     }
 }
 
 async fn a_stranger_finds_the_event() {
     let place = Place::new();
-    let (client, mut events) = stranger::client(&place.url);
+    let (client, mut events) = stranger::client(&place.address);
     client.subscribe(place.name("orders"), QoS::AtLeastOnce).await.unwrap();
     stranger::until(&mut events, |packet| matches!(packet, Packet::SubAck(_)).then_some(()))
         .await
         .unwrap();
-    let url = format!("{}?envelope=cloudevents-binary&source=/shop", place.url);
+    let url = format!("{}?envelope=cloudevents-binary&source=/shop", place.address);
     let transport = place.builder_at(&url).connect().await.unwrap();
-    let message = full(place.message(""));
+    let message = full();
     transport.publish(vec![sent(message.clone())], SystemClock.now()).await.unwrap();
     let publish = stranger::until(&mut events, |packet| match packet {
         Packet::Publish(publish) => Some(publish),
@@ -68,22 +47,11 @@ async fn a_stranger_finds_the_event() {
     });
     let publish = publish.await.unwrap();
     let properties = publish.properties.unwrap();
-    let header = |wanted: &str| {
+    is_binary(&message, "", |wanted| {
         let mut named = properties.user_properties.iter();
         named.find(|(name, _)| name == wanted).map(|(_, value)| value.clone())
-    };
-    for (name, value) in [
-        ("specversion", "1.0"),
-        ("id", message.id.to_string().as_str()),
-        ("source", "/shop"),
-        ("type", "orders"),
-        ("subject", "order-7"),
-        ("punctualcorrelation", "story-1"),
-        ("tenant", "acme"),
-    ] {
-        assert_eq!(header(name).as_deref(), Some(value), "{name}");
-    }
-    assert_eq!(publish.payload, r#"{"total":7.50}"#);
+    });
+    assert_eq!(publish.payload, BODY);
     let mut taken = message;
     taken.headers.insert("type", "mine").unwrap();
     let error = transport.publish(vec![sent(taken)], SystemClock.now()).await.unwrap_err();
@@ -99,7 +67,7 @@ async fn an_older_client_sends_structured_events() {
     let transport = older().envelope(structured).connect().await.unwrap();
     let mut at_older = subscribe(&transport, "old").await;
     let mut at_newer = subscribe(&place.open().await, "new").await;
-    let mut message = full(place.message(""));
+    let mut message = full();
     transport.publish(vec![sent(message.clone())], SystemClock.now()).await.unwrap();
     for consumer in [&mut at_older, &mut at_newer] {
         let delivery = next(&mut **consumer).await;

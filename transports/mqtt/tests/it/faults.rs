@@ -5,14 +5,15 @@ use std::time::Duration;
 use punctual::Clock as _;
 use punctual::clock::between;
 use punctual::{ErrorKind, SystemClock, Transport as _};
+use punctual_conformance::cases;
+use punctual_conformance::own::Proxy;
+use punctual_conformance::own::letters::{ack, body, message, next, next_again, publish, sent};
 use punctual_mqtt::MqttTransport;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 
-use crate::cases;
-use crate::place::{Place, ack, body, next, sent, some, subscribe};
-use crate::proxy::Proxy;
+use crate::place::{Place, is_quiet, subscribe};
 
 cases! {
     a_broker_that_is_not_there_is_named,
@@ -74,22 +75,23 @@ async fn what_is_wrong_with_a_certificate_is_said() {
 
 async fn publishing_fails_for_now_while_the_broker_is_away_and_goes_on_after() {
     let place = Place::new();
-    let proxy = Proxy::to(&place.url).await;
-    let transport = place.builder_at(&proxy.url()).connect().await.unwrap();
+    let proxy = Proxy::to(&place.address).await;
+    let transport = place.builder_at(proxy.address()).connect().await.unwrap();
     let mut consumer = subscribe(&transport, "billing").await;
-    place.publish(&transport, &["before"]).await;
+    publish(&transport, &["before"]).await;
     ack(next(&mut *consumer).await).await;
     proxy.cut();
     assert!(consumer.receive(1).await.is_err_and(|error| error.is_temporary()));
-    let batch = vec![sent(place.message("meanwhile"))];
+    let batch = vec![sent(message("meanwhile"))];
     let error = transport.publish(batch, SystemClock.now()).await.unwrap_err();
     assert!(error.is_temporary() && error.to_string().contains("127.0.0.1"), "{error}");
     // What others publish meanwhile waits in the session.
-    place.publish(&place.open().await, &["waits"]).await;
+    publish(&place.open().await, &["waits"]).await;
     proxy.mend();
-    place.publish(&transport, &["after"]).await;
+    publish(&transport, &["after"]).await;
     let mut bodies = Vec::new();
-    for delivery in some(&mut *consumer, 2).await {
+    for _ in 0..2 {
+        let delivery = next_again(&mut *consumer).await;
         bodies.push(body(&delivery));
         ack(delivery).await;
     }
@@ -102,11 +104,11 @@ async fn a_body_over_the_limit_is_refused_before_anything_is_sent() {
     let transport = place.builder().payload_max(10).connect().await.unwrap();
     assert_eq!(transport.capabilities().payload_max, Some(10));
     let mut consumer = subscribe(&transport, "billing").await;
-    let batch = vec![sent(place.message("short")), sent(place.message("much too long"))];
+    let batch = vec![sent(message("short")), sent(message("much too long"))];
     let error = transport.publish(batch, SystemClock.now()).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Invalid);
     assert!(error.to_string().contains("13") && error.to_string().contains("10"), "{error}");
-    assert!(crate::place::is_quiet(&mut *consumer).await);
+    assert!(is_quiet(&mut *consumer).await);
 }
 
 async fn refused(address: &str) -> punctual::Error {

@@ -3,12 +3,14 @@
 use punctual::Clock as _;
 use punctual::model::Message;
 use punctual::{SystemClock, Transport as _};
+use punctual_conformance::cases;
+use punctual_conformance::own::letters::{ack, body, message, next, publish, receipt, sent, some};
 use punctual_mqtt::Version;
 use rumqttc::v5::mqttbytes::QoS;
 use rumqttc::v5::mqttbytes::v5::Packet;
 
-use crate::place::{Place, ack, body, is_quiet, next, receipt, sent, some, subscribe};
-use crate::{cases, stranger};
+use crate::place::{Place, is_quiet, subscribe};
+use crate::stranger;
 
 cases! {
     a_stranger_reads_headers_as_user_properties,
@@ -22,13 +24,13 @@ cases! {
 
 async fn a_stranger_reads_headers_as_user_properties() {
     let place = Place::new();
-    let (client, mut events) = stranger::client(&place.url);
+    let (client, mut events) = stranger::client(&place.address);
     client.subscribe(place.name("orders"), QoS::AtLeastOnce).await.unwrap();
     stranger::until(&mut events, |packet| matches!(packet, Packet::SubAck(_)).then_some(()))
         .await
         .unwrap();
     let transport = place.open().await;
-    place.publish(&transport, &["hello"]).await;
+    publish(&transport, &["hello"]).await;
     let publish = stranger::until(&mut events, |packet| match packet {
         Packet::Publish(publish) => Some(publish),
         _ => None,
@@ -45,7 +47,7 @@ async fn a_stranger_writes_headers_as_user_properties() {
     let place = Place::new();
     let mut consumer = subscribe(&place.open().await, "billing").await;
     let headers = [("tenant", "acme")];
-    stranger::publish(&place.url, &place.name("orders"), b"hello", &headers).await.unwrap();
+    stranger::publish(&place.address, &place.name("orders"), b"hello", &headers).await.unwrap();
     let delivery = next(&mut *consumer).await;
     assert_eq!((body(&delivery).as_str(), delivery.attempt), ("hello", 1));
     assert_eq!(delivery.message.headers.get("tenant"), Some("acme"));
@@ -55,7 +57,7 @@ async fn a_stranger_writes_headers_as_user_properties() {
 async fn a_stranger_may_send_without_confirmation() {
     let place = Place::new();
     let mut consumer = subscribe(&place.open().await, "billing").await;
-    let (client, mut events) = stranger::client(&place.url);
+    let (client, mut events) = stranger::client(&place.address);
     client.publish(place.name("orders"), QoS::AtMostOnce, false, "21.5").await.unwrap();
     // Behind it, so that it is known to have been sent.
     client.publish(place.name("orders"), QoS::AtLeastOnce, false, "22").await.unwrap();
@@ -80,7 +82,7 @@ async fn an_older_client_reads_and_writes_the_same_messages() {
     let newer = place.open().await;
     let mut at_older = subscribe(&older, "old").await;
     let mut at_newer = subscribe(&newer, "new").await;
-    let message = place.message([0xff, 0, 0xfe]);
+    let message = message([0xff, 0, 0xfe]);
     older.publish(vec![sent(message.clone())], SystemClock.now()).await.unwrap();
     for consumer in [&mut at_older, &mut at_newer] {
         let delivery = next(&mut **consumer).await;
@@ -101,7 +103,7 @@ async fn header_text_that_mqtt_does_not_allow_arrives() {
     let place = Place::new();
     let transport = place.open().await;
     let mut consumer = subscribe(&transport, "billing").await;
-    let mut message = place.message("hello");
+    let mut message = message("hello");
     message.trail.correlation = Some(std::sync::Arc::from("two\nlines \u{fffe}"));
     transport.publish(vec![sent(message.clone())], SystemClock.now()).await.unwrap();
     let delivery = next(&mut *consumer).await;
@@ -115,7 +117,7 @@ async fn large_batches_arrive_whole_and_in_order() {
     let transport = place.open().await;
     let mut consumer = subscribe(&transport, "billing").await;
     let count = 5_000;
-    let messages = (0..count).map(|number| Message { ..place.message(number.to_string()) });
+    let messages = (0..count).map(|number| Message { ..message(number.to_string()) });
     let batch = messages.map(sent).collect();
     let publish = transport.publish(batch, SystemClock.now());
     let receive = async {
@@ -135,7 +137,7 @@ async fn publishing_that_is_given_up_leaves_room_for_others() {
     let transport = place.open().await;
     let mut consumer = subscribe(&transport, "billing").await;
     for _ in 0..300 {
-        let batch = (0..50).map(|_| sent(place.message("given up"))).collect();
+        let batch = (0..50).map(|_| sent(message("given up"))).collect();
         let publish = transport.publish(batch, SystemClock.now());
         tokio::select! {
             biased;
@@ -144,7 +146,7 @@ async fn publishing_that_is_given_up_leaves_room_for_others() {
         }
     }
     // More of them than there would be room for, had any been lost.
-    place.publish(&transport, &["kept"; 100]).await;
+    publish(&transport, &["kept"; 100]).await;
     let mut kept = 0;
     while kept < 100 {
         for delivery in some(&mut *consumer, 1).await {

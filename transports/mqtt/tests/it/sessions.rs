@@ -3,12 +3,13 @@
 
 use punctual::Clock as _;
 use punctual::{SystemClock, Transport as _};
-
-use crate::cases;
-use crate::place::{
-    Place, ack, body, close, is_quiet, next, sent, some, subscribe, subscribe_to, topic,
+use punctual_conformance::cases;
+use punctual_conformance::own::Proxy;
+use punctual_conformance::own::letters::{
+    ack, body, close, message, next, next_again, publish, sent, some,
 };
-use crate::proxy::Proxy;
+
+use crate::place::{Place, is_quiet, subscribe, subscribe_to, topic};
 
 cases! {
     a_group_that_is_away_keeps_its_messages,
@@ -27,7 +28,7 @@ async fn a_group_that_is_away_keeps_its_messages() {
     let transport = place.open().await;
     close(subscribe(&transport, "billing").await).await;
     close(subscribe(&transport, "billing").await).await;
-    place.publish(&transport, &["1", "2", "3", "4"]).await;
+    publish(&transport, &["1", "2", "3", "4"]).await;
     let mut consumer = subscribe(&place.open().await, "billing").await;
     let mut bodies: Vec<String> = Vec::new();
     for delivery in some(&mut *consumer, 4).await {
@@ -45,7 +46,7 @@ async fn what_a_crashed_member_had_goes_to_another_and_is_counted() {
     let place = Place::new();
     let crashing = place.open().await;
     let mut consumer = subscribe(&crashing, "billing").await;
-    place.publish(&crashing, &["hello"]).await;
+    publish(&crashing, &["hello"]).await;
     let delivery = next(&mut *consumer).await;
     assert_eq!(delivery.attempt, 1);
     // Without a goodbye, as a process that is killed.
@@ -63,7 +64,7 @@ async fn what_a_closed_member_had_goes_to_another_uncounted() {
     let place = Place::new();
     let transport = place.open().await;
     let mut leaving = subscribe(&transport, "billing").await;
-    place.publish(&transport, &["1", "2", "3", "4", "5", "6"]).await;
+    publish(&transport, &["1", "2", "3", "4", "5", "6"]).await;
     ack(next(&mut *leaving).await).await;
     let mut staying = subscribe(&place.open().await, "billing").await;
     close(leaving).await;
@@ -73,16 +74,16 @@ async fn what_a_closed_member_had_goes_to_another_uncounted() {
     }
     assert!(is_quiet(&mut *staying).await);
     // Whoever left gets nothing any more.
-    place.publish(&transport, &["7", "8", "9"]).await;
+    publish(&transport, &["7", "8", "9"]).await;
     assert_eq!(some(&mut *staying, 3).await.len(), 3);
 }
 
 async fn what_is_in_hand_stays_in_hand_when_the_connection_breaks() {
     let place = Place::new();
-    let proxy = Proxy::to(&place.url).await;
-    let transport = place.builder_at(&proxy.url()).connect().await.unwrap();
+    let proxy = Proxy::to(&place.address).await;
+    let transport = place.builder_at(proxy.address()).connect().await.unwrap();
     let mut consumer = subscribe(&transport, "billing").await;
-    place.publish(&transport, &["hello"]).await;
+    publish(&transport, &["hello"]).await;
     let delivery = next(&mut *consumer).await;
     proxy.cut();
     assert!(consumer.receive(1).await.is_err_and(|error| error.is_temporary()));
@@ -96,17 +97,17 @@ async fn what_is_in_hand_stays_in_hand_when_the_connection_breaks() {
 
 async fn what_is_settled_without_a_connection_is_not_delivered_again() {
     let place = Place::new();
-    let proxy = Proxy::to(&place.url).await;
-    let transport = place.builder_at(&proxy.url()).connect().await.unwrap();
+    let proxy = Proxy::to(&place.address).await;
+    let transport = place.builder_at(proxy.address()).connect().await.unwrap();
     let mut consumer = subscribe(&transport, "billing").await;
-    place.publish(&transport, &["hello"]).await;
+    publish(&transport, &["hello"]).await;
     let delivery = next(&mut *consumer).await;
     proxy.cut();
     assert!(consumer.receive(1).await.is_err());
     ack(delivery).await;
     proxy.mend();
-    place.publish(&place.open().await, &["after"]).await;
-    let after = next(&mut *consumer).await;
+    publish(&place.open().await, &["after"]).await;
+    let after = next_again(&mut *consumer).await;
     assert_eq!(body(&after), "after");
     ack(after).await;
     close(consumer).await;
@@ -117,7 +118,7 @@ async fn what_is_settled_without_a_connection_is_not_delivered_again() {
 async fn what_is_for_a_group_that_nobody_knows_is_refused() {
     let place = Place::new();
     let transport = place.open().await;
-    let mut back = sent(place.message("hello"));
+    let mut back = sent(message("hello"));
     back.group = Some("nobody".to_owned());
     let error = transport.publish(vec![back.clone()], SystemClock.now()).await.unwrap_err();
     assert!(error.is_temporary(), "it may be there soon: {error}");
@@ -128,7 +129,7 @@ async fn what_is_for_a_group_that_nobody_knows_is_refused() {
 
 async fn what_nobody_has_subscribed_to_is_refused_unless_allowed() {
     let place = Place::new();
-    let batch = vec![sent(place.message("hello"))];
+    let batch = vec![sent(message("hello"))];
     let error = place.open().await.publish(batch.clone(), SystemClock.now()).await.unwrap_err();
     assert!(error.is_temporary() && error.to_string().contains("allow_unheard"), "{error}");
     let transport = place.builder().allow_unheard(true).connect().await.unwrap();
@@ -152,7 +153,7 @@ async fn names_that_mean_something_to_mqtt_are_topics_and_groups_like_others() {
     let mut strange = subscribe_to(&transport, "a/+/#", "b/+#$").await;
     let mut other = subscribe_to(&transport, "a/x/y", "b").await;
     for name in ["a/x/y", "a/+/#"] {
-        let message = punctual::model::Message { topic: topic(name), ..place.message(name) };
+        let message = punctual::model::Message { topic: topic(name), ..message(name) };
         transport.publish(vec![sent(message)], SystemClock.now()).await.unwrap();
     }
     for (consumer, expected) in [(&mut strange, "a/+/#"), (&mut other, "a/x/y")] {

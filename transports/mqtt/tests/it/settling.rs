@@ -4,11 +4,12 @@ use std::time::Duration;
 
 use punctual::ErrorKind;
 use punctual::model::DeadReason;
-
-use crate::cases;
-use crate::place::{
-    Place, ack, body, close, is_quiet, next, receipt, rejection, some, subscribe, subscribe_to,
+use punctual_conformance::cases;
+use punctual_conformance::own::letters::{
+    ack, body, close, next, publish, receipt, rejection, some,
 };
+
+use crate::place::{Place, is_quiet, subscribe, subscribe_to};
 
 cases! {
     dead_letters_reach_whoever_has_subscribed_to_them,
@@ -25,7 +26,7 @@ async fn dead_letters_reach_whoever_has_subscribed_to_them() {
     let mut consumer = subscribe(&transport, "billing").await;
     let mut dead = subscribe_to(&transport, "orders.dead", "operators").await;
     let mut invalid = subscribe_to(&transport, "orders.invalid", "operators").await;
-    place.publish(&transport, &["failed", "unread"]).await;
+    publish(&transport, &["failed", "unread"]).await;
     for delivery in some(&mut *consumer, 2).await {
         let is_unread = body(&delivery) == "unread";
         let reason = if is_unread { DeadReason::Poison } else { DeadReason::AttemptsSpent };
@@ -43,7 +44,7 @@ async fn a_dead_letter_that_nobody_wants_does_not_come_again() {
     let place = Place::new();
     let transport = place.open().await;
     let mut consumer = subscribe(&transport, "billing").await;
-    place.publish(&transport, &["failed"]).await;
+    publish(&transport, &["failed"]).await;
     let delivery = next(&mut *consumer).await;
     receipt(delivery).reject(&rejection(DeadReason::Discarded)).await.unwrap();
     close(consumer).await;
@@ -55,7 +56,7 @@ async fn what_is_dropped_comes_again_and_goes_to_others_when_we_go() {
     let place = Place::new();
     let transport = place.open().await;
     let mut consumer = subscribe(&transport, "billing").await;
-    place.publish(&transport, &["hello"]).await;
+    publish(&transport, &["hello"]).await;
     for attempt in 1..=3 {
         let delivery = next(&mut *consumer).await;
         assert_eq!(delivery.attempt, attempt);
@@ -73,7 +74,7 @@ async fn a_delay_is_refused_and_the_delivery_comes_again() {
     let place = Place::new();
     let transport = place.open().await;
     let mut consumer = subscribe(&transport, "billing").await;
-    place.publish(&transport, &["hello"]).await;
+    publish(&transport, &["hello"]).await;
     let delivery = next(&mut *consumer).await;
     let error = receipt(delivery).requeue(Duration::from_secs(1)).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Unsupported, "{error}");
@@ -84,7 +85,7 @@ async fn what_is_put_back_may_go_to_another_member() {
     let place = Place::new();
     let transport = place.open().await;
     let mut one = subscribe(&transport, "billing").await;
-    place.publish(&transport, &["hello"]).await;
+    publish(&transport, &["hello"]).await;
     let mut other = subscribe(&place.open().await, "billing").await;
     let mut delivery = next(&mut *one).await;
     let mut others = 0;

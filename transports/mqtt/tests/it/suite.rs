@@ -8,11 +8,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use punctual::model::Topic;
 use punctual::{Error, Result, Transport};
+use punctual_conformance::own::Proxy;
 use punctual_conformance::transport::{self, Backend, Need, Place};
 use punctual_mqtt::{MqttTransport, Version};
 use xtask::servers::{Durability, Mqtt, Running, Server as _};
 
-use crate::proxy::Proxy;
 use crate::stranger;
 
 const VARIABLE: &str = "PUNCTUAL_MQTT_URL";
@@ -54,7 +54,7 @@ impl Drop for Prefix {
 #[async_trait::async_trait]
 impl Place for Prefix {
     async fn open(&self) -> Result<Arc<dyn Transport>> {
-        let builder = MqttTransport::builder(self.proxy.url()).prefix(&self.name);
+        let builder = MqttTransport::builder(self.proxy.address()).prefix(&self.name);
         // A broker of our own keeps what it has when it ends in order; of another one we know nothing.
         let builder = builder.version(self.version).durable(self.server.is_some());
         Ok(Arc::new(builder.connect().await?))

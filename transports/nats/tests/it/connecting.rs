@@ -2,11 +2,11 @@
 
 use punctual::ErrorKind;
 use punctual::transport::Transport as _;
+use punctual_conformance::cases;
 use punctual_nats::NatsTransport;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
 
-use crate::cases;
 use crate::place::Place;
 
 cases![
@@ -95,6 +95,6 @@ async fn settings_that_cannot_work_are_refused() {
 async fn the_limit_of_bodies_comes_from_the_broker() {
     let place = Place::new();
     let most = place.jetstream().await.client().max_payload();
-    let payload_max = place.transport().await.capabilities().payload_max.unwrap();
+    let payload_max = place.open().await.capabilities().payload_max.unwrap();
     assert!(payload_max < most && payload_max > most / 2, "{payload_max} of {most}");
 }

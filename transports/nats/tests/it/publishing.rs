@@ -4,11 +4,13 @@ use std::time::Duration;
 
 use punctual::ErrorKind;
 use punctual::transport::{Delay, Transport as _};
-
-use crate::cases;
-use crate::place::{
-    Place, ack_all, nothing, now, out, receive, receive_one, subscribe, text, texts,
+use punctual_conformance::cases;
+use punctual_conformance::own::letters::{
+    ack, ack_all, bodies, body, is_silent, message, next, next_again, publish, rest, sent, some,
+    subscribe,
 };
+
+use crate::place::{A_WHILE, Place, now};
 
 cases![
     a_batch_arrives_whole_and_in_order,
@@ -25,16 +27,16 @@ cases![
 
 async fn a_batch_arrives_whole_and_in_order() {
     let place = Place::new();
-    let transport = place.transport().await;
+    let transport = place.open().await;
     let mut consumer = subscribe(&transport, "mail", 500).await;
     let wanted: Vec<String> = (0..2_500).map(|number| number.to_string()).collect();
-    let batch = wanted.iter().map(|text| out(place.message(text))).collect();
+    let batch = wanted.iter().map(|text| sent(message(text))).collect();
     transport.publish(batch, now()).await.unwrap();
     assert_eq!(place.stored("orders").await.len(), 2_500);
     let mut got = Vec::new();
     while got.len() < wanted.len() {
-        let deliveries = receive(&mut consumer, 100).await;
-        got.extend(texts(&deliveries));
+        let deliveries = some(&mut *consumer, 100).await;
+        got.extend(bodies(&deliveries));
         ack_all(deliveries).await;
     }
     assert_eq!(got, wanted);
@@ -44,100 +46,97 @@ async fn a_batch_arrives_whole_and_in_order() {
 // spec: D-25
 async fn a_message_arrives_as_it_was() {
     let place = Place::new();
-    let transport = place.transport().await;
+    let transport = place.open().await;
     let mut consumer = subscribe(&transport, "mail", 10).await;
-    let mut sent = place.message("body");
-    sent.headers.insert("Nats-Rollup", "all").unwrap();
-    sent.headers.insert("Nats-Expected-Stream", "another").unwrap();
-    sent.headers.insert("with space: and colon", " padded ").unwrap();
-    sent.headers.insert("tenant", "żółw").unwrap();
-    transport.publish(vec![out(sent.clone())], now()).await.unwrap();
-    let delivery = receive_one(&mut consumer).await;
-    assert_eq!(*delivery.message, sent);
+    let mut whole = message("body");
+    whole.headers.insert("Nats-Rollup", "all").unwrap();
+    whole.headers.insert("Nats-Expected-Stream", "another").unwrap();
+    whole.headers.insert("with space: and colon", " padded ").unwrap();
+    whole.headers.insert("tenant", "żółw").unwrap();
+    transport.publish(vec![sent(whole.clone())], now()).await.unwrap();
+    let delivery = next(&mut *consumer).await;
+    assert_eq!(*delivery.message, whole);
     assert_eq!((delivery.attempt, delivery.poison.as_deref()), (1, None));
     place.remove().await;
 }
 
 async fn the_largest_body_passes_and_one_more_byte_does_not() {
     let place = Place::new();
-    let transport = place.transport().await;
+    let transport = place.open().await;
     let mut consumer = subscribe(&transport, "mail", 10).await;
     let most = transport.capabilities().payload_max.unwrap();
     let error = transport
-        .publish(
-            vec![out(place.message("small")), out(place.message(&"x".repeat(most + 1)))],
-            now(),
-        )
+        .publish(vec![sent(message("small")), sent(message("x".repeat(most + 1)))], now())
         .await
         .unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Invalid);
     let said = error.to_string();
     assert!(said.contains(&most.to_string()) && said.contains(&(most + 1).to_string()), "{said}");
-    nothing(&mut consumer).await;
-    transport.publish(vec![out(place.message(&"x".repeat(most)))], now()).await.unwrap();
-    assert_eq!(receive_one(&mut consumer).await.message.body.bytes.len(), most);
+    assert!(is_silent(&mut *consumer, A_WHILE).await);
+    transport.publish(vec![sent(message("x".repeat(most)))], now()).await.unwrap();
+    assert_eq!(next(&mut *consumer).await.message.body.bytes.len(), most);
     place.remove().await;
 }
 
 async fn headers_that_leave_no_room_are_refused() {
     let place = Place::new();
-    let transport = place.transport().await;
+    let transport = place.open().await;
     let mut consumer = subscribe(&transport, "mail", 10).await;
     let most = transport.capabilities().payload_max.unwrap();
-    let mut message = place.message(&"x".repeat(most));
+    let mut message = message("x".repeat(most));
     for number in 0..10 {
         message.headers.insert(format!("long-{number}"), "y".repeat(8_000)).unwrap();
     }
-    let error = transport.publish(vec![out(message)], now()).await.unwrap_err();
+    let error = transport.publish(vec![sent(message)], now()).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Invalid);
     assert!(error.to_string().contains("headers"), "{error}");
-    nothing(&mut consumer).await;
+    assert!(is_silent(&mut *consumer, A_WHILE).await);
     place.remove().await;
 }
 
 async fn a_delay_is_refused_before_anything_is_sent() {
     let place = Place::new();
-    let transport = place.transport().await;
+    let transport = place.open().await;
     let mut consumer = subscribe(&transport, "mail", 10).await;
     assert_eq!(transport.capabilities().publish_delay, Delay::None);
-    let mut late = out(place.message("late"));
+    let mut late = sent(message("late"));
     late.delay = Duration::from_secs(1);
-    let batch = vec![out(place.message("now")), late];
+    let batch = vec![sent(message("now")), late];
     let error = transport.publish(batch, now()).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Unsupported);
-    nothing(&mut consumer).await;
+    assert!(is_silent(&mut *consumer, A_WHILE).await);
     place.remove().await;
 }
 
 async fn a_topic_that_nobody_hears_is_refused_until_somebody_does() {
     let place = Place::new();
-    let transport = place.transport().await;
-    let message = out(place.message("first"));
+    let transport = place.open().await;
+    let message = sent(message("first"));
     let error = transport.publish(vec![message.clone()], now()).await.unwrap_err();
     assert!(error.is_temporary() && error.to_string().contains("orders"), "{error}");
     let mut consumer = subscribe(&transport, "mail", 10).await;
     transport.publish(vec![message], now()).await.unwrap();
-    assert_eq!(text(&receive_one(&mut consumer).await), "first");
+    assert_eq!(body(&next(&mut *consumer).await), "first");
     place.remove().await;
 }
 
 async fn unheard_messages_may_be_dropped_when_that_is_wanted() {
     let place = Place::new();
     let transport = place.builder().drop_unheard(true).connect().await.unwrap();
-    transport.publish(vec![out(place.message("unheard"))], now()).await.unwrap();
+    publish(&transport, &["unheard"]).await;
     assert!(place.stored("orders").await.is_empty());
     place.remove().await;
 }
 
 async fn a_repeated_message_is_sent_twice_unless_told_otherwise() {
     let place = Place::new();
-    let transport = place.transport().await;
+    let transport = place.open().await;
     let mut consumer = subscribe(&transport, "mail", 10).await;
-    let message = out(place.message("again"));
+    let message = sent(message("again"));
     for _ in 0..2 {
         transport.publish(vec![message.clone()], now()).await.unwrap();
     }
-    assert_eq!(texts(&receive(&mut consumer, 2).await), ["again", "again"]);
+    assert_eq!(bodies(&some(&mut *consumer, 2).await), ["again", "again"]);
     place.remove().await;
 }
 
@@ -146,39 +145,39 @@ async fn a_repeated_publish_is_recognised_and_a_requeued_copy_is_not() {
     let window = Duration::from_secs(60);
     let transport = place.builder().deduplicate(window).connect().await.unwrap();
     let mut consumer = subscribe(&transport, "mail", 10).await;
-    let message = out(place.message("once"));
+    let message = sent(message("once"));
     for _ in 0..3 {
         transport.publish(vec![message.clone()], now()).await.unwrap();
     }
-    ack_all(receive(&mut consumer, 1).await).await;
-    nothing(&mut consumer).await;
+    ack(next(&mut *consumer).await).await;
+    assert!(is_silent(&mut *consumer, A_WHILE).await);
     // Snoozed twice: the same id, the same attempt, the same group.
     let mut copy = message;
     copy.group = Some("mail".to_owned());
     for _ in 0..2 {
         transport.publish(vec![copy.clone()], now()).await.unwrap();
-        ack_all(receive(&mut consumer, 1).await).await;
+        ack(next(&mut *consumer).await).await;
     }
     place.remove().await;
 }
 
 async fn a_stream_that_was_removed_is_declared_again() {
     let place = Place::new();
-    let transport = place.transport().await;
+    let transport = place.open().await;
     let mut consumer = subscribe(&transport, "mail", 10).await;
-    transport.publish(vec![out(place.message("before"))], now()).await.unwrap();
-    ack_all(receive(&mut consumer, 1).await).await;
+    publish(&transport, &["before"]).await;
+    ack(next(&mut *consumer).await).await;
     let stream = format!("{}_orders", place.prefix);
     place.jetstream().await.delete_stream(stream).await.unwrap();
     let mut tries = 0;
-    while transport.publish(vec![out(place.message("after"))], now()).await.is_err() {
+    while transport.publish(vec![sent(message("after"))], now()).await.is_err() {
         tries += 1;
         assert!(tries < 100, "the consumer does not come back");
         // The consumer mends itself; what it says meanwhile is an error.
         let _ = consumer.receive(1).await.map(|_| panic!("received from nowhere"));
         tokio::task::yield_now().await;
-        crate::losing::rest().await;
+        rest().await;
     }
-    assert_eq!(text(&crate::losing::receive_again(&mut consumer).await), "after");
+    assert_eq!(body(&next_again(&mut *consumer).await), "after");
     place.remove().await;
 }

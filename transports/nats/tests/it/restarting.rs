@@ -6,12 +6,14 @@ use std::time::Duration;
 
 use punctual::clock::between;
 use punctual::transport::Transport as _;
+use punctual_conformance::cases;
+use punctual_conformance::own::letters::{
+    ack, ack_all, body, message, next_again, receipt, rest, sent, some, subscribe,
+};
 use punctual_nats::NatsTransport;
 use xtask::servers::{Durability, Nats, Running};
 
-use crate::cases;
-use crate::losing::{receive_again, rest};
-use crate::place::{Place, ack_all, now, out, receipt, receive, subscribe, text};
+use crate::place::{Place, now};
 
 cases![
     a_delayed_requeue_survives_a_restart,
@@ -28,12 +30,12 @@ async fn a_delayed_requeue_survives_a_restart() {
     let mut place = Place::new();
     let records = Path::new(env!("CARGO_TARGET_TMPDIR")).join("servers");
     let mut server = Running::start(&Nats, Durability::Relaxed, &records).unwrap();
-    place.url = server.address();
-    let transport = place.transport().await;
+    place.address = server.address();
+    let transport = place.open().await;
     let mut consumer = subscribe(&transport, "mail", 10).await;
-    let batch = ["later", "acked"].map(|text| out(place.message(text)));
+    let batch = ["later", "acked"].map(|text| sent(message(text)));
     transport.publish(batch.into(), now()).await.unwrap();
-    let mut deliveries = receive(&mut consumer, 2).await;
+    let mut deliveries = some(&mut *consumer, 2).await;
     let later = deliveries.remove(0);
     ack_all(deliveries).await;
     let (begun, delay) = (now(), Duration::from_millis(4_700));
@@ -43,9 +45,9 @@ async fn a_delayed_requeue_survives_a_restart() {
         rest().await;
     }
     tokio::task::block_in_place(|| server.crash().and_then(|()| server.serve())).unwrap();
-    let delivery = receive_again(&mut consumer).await;
+    let delivery = next_again(&mut *consumer).await;
     let waited = between(begun, now());
-    assert_eq!((text(&delivery).as_str(), delivery.attempt), ("later", 2));
+    assert_eq!((body(&delivery).as_str(), delivery.attempt), ("later", 2));
     // The broker keeps such instants in whole seconds, rounded down.
     assert!(waited + Duration::from_secs(1) >= delay, "after {waited:?}");
 }
@@ -55,8 +57,8 @@ async fn what_is_confirmed_while_the_broker_stops_reaches_every_group() {
     let mut place = Place::new();
     let records = Path::new(env!("CARGO_TARGET_TMPDIR")).join("servers");
     let mut server = Running::start(&Nats, Durability::Relaxed, &records).unwrap();
-    place.url = server.address();
-    let transport = place.transport().await;
+    place.address = server.address();
+    let transport = place.open().await;
     let mut groups = Vec::new();
     for number in 0..GROUPS {
         groups.push(subscribe(&transport, &format!("group-{number}"), 100).await);
@@ -64,17 +66,17 @@ async fn what_is_confirmed_while_the_broker_stops_reaches_every_group() {
     let (mut confirmed, mut ahead) = (BTreeSet::new(), BTreeSet::new());
     for stop in 0..STOPS {
         // One group is ahead of the others when the broker goes.
-        confirm(&place, &transport, &format!("{stop}-before"), &mut confirmed).await;
-        let delivery = receive_again(&mut groups[0]).await;
-        ahead.insert(text(&delivery));
-        ack_all(vec![delivery]).await;
+        confirm(&transport, &format!("{stop}-before"), &mut confirmed).await;
+        let delivery = next_again(&mut *groups[0]).await;
+        ahead.insert(body(&delivery));
+        ack(delivery).await;
         let stopping = tokio::task::spawn_blocking(move || {
             server.halt().unwrap();
             server
         });
         for number in 0.. {
             let text = format!("{stop}-{number}");
-            if !confirm(&place, &transport, &text, &mut confirmed).await {
+            if !confirm(&transport, &text, &mut confirmed).await {
                 break;
             }
         }
@@ -85,7 +87,7 @@ async fn what_is_confirmed_while_the_broker_stops_reaches_every_group() {
         })
         .await
         .unwrap();
-        while !confirm(&place, &transport, &format!("{stop}-after"), &mut confirmed).await {
+        while !confirm(&transport, &format!("{stop}-after"), &mut confirmed).await {
             rest().await;
         }
     }
@@ -95,21 +97,16 @@ async fn what_is_confirmed_while_the_broker_stops_reaches_every_group() {
             owed.retain(|text| !ahead.contains(text));
         }
         while !owed.is_empty() {
-            let delivery = receive_again(group).await;
-            owed.remove(&text(&delivery));
-            receipt(delivery).ack().await.unwrap();
+            let delivery = next_again(&mut **group).await;
+            owed.remove(&body(&delivery));
+            ack(delivery).await;
         }
     }
 }
 
 /// Publishes and notes it when it is confirmed; answers whether it was.
-async fn confirm(
-    place: &Place,
-    transport: &NatsTransport,
-    text: &str,
-    confirmed: &mut BTreeSet<String>,
-) -> bool {
-    let published = transport.publish(vec![out(place.message(text))], now()).await;
+async fn confirm(transport: &NatsTransport, text: &str, confirmed: &mut BTreeSet<String>) -> bool {
+    let published = transport.publish(vec![sent(message(text))], now()).await;
     if published.is_ok() {
         confirmed.insert(text.to_owned());
     }

@@ -7,12 +7,13 @@ use punctual::SystemClock;
 use punctual::clock::{add, between, within};
 use punctual::model::{DeadReason, Topic};
 use punctual::transport::{Subscription, Transport as _};
-
-use crate::cases;
-use crate::place::{
-    Place, ack_all, close, nothing, now, out, receipt, receive, receive_one, rejection, subscribe,
-    text, texts,
+use punctual_conformance::cases;
+use punctual_conformance::own::letters::{
+    ack, ack_all, bodies, body, close, is_silent, message, next, publish, receipt, rejection, sent,
+    some, soon, subscribe,
 };
+
+use crate::place::{A_WHILE, Place, now};
 
 cases![
     a_requeue_without_delay_comes_back_at_once_with_its_count,
@@ -31,40 +32,40 @@ cases![
 // spec: D-15, D-26
 async fn a_requeue_without_delay_comes_back_at_once_with_its_count() {
     let place = Place::new();
-    let transport = place.transport().await;
+    let transport = place.open().await;
     let mut mail = subscribe(&transport, "mail", 10).await;
     let mut bill = subscribe(&transport, "bill", 10).await;
-    transport.publish(vec![out(place.message("one"))], now()).await.unwrap();
-    ack_all(receive(&mut bill, 1).await).await;
+    publish(&transport, &["one"]).await;
+    ack(next(&mut *bill).await).await;
     for attempt in 1..=5 {
-        let delivery = receive_one(&mut mail).await;
+        let delivery = next(&mut *mail).await;
         assert_eq!(delivery.attempt, attempt);
         receipt(delivery).requeue(Duration::ZERO).await.unwrap();
     }
-    nothing(&mut bill).await;
+    assert!(is_silent(&mut *bill, A_WHILE).await);
     place.remove().await;
 }
 
 // spec: D-1, D-21, D-37
 async fn a_requeue_with_delay_is_not_early_and_others_flow() {
     let place = Place::new();
-    let transport = place.transport().await;
+    let transport = place.open().await;
     let mut consumer = subscribe(&transport, "mail", 1).await;
-    transport.publish(vec![out(place.message("later"))], now()).await.unwrap();
-    let delivery = receive_one(&mut consumer).await;
+    publish(&transport, &["later"]).await;
+    let delivery = next(&mut *consumer).await;
     let delay = Duration::from_millis(1_500);
     let begun = now();
     receipt(delivery).requeue(delay).await.unwrap();
-    transport.publish(vec![out(place.message("other"))], now()).await.unwrap();
-    let other = receive_one(&mut consumer).await;
+    publish(&transport, &["other"]).await;
+    let other = next(&mut *consumer).await;
     assert!(between(begun, now()) < delay);
-    assert_eq!(text(&other), "other");
-    receipt(other).ack().await.unwrap();
-    let later = receive_one(&mut consumer).await;
+    assert_eq!(body(&other), "other");
+    ack(other).await;
+    let later = next(&mut *consumer).await;
     assert!(between(begun, now()) >= delay, "after {:?}", between(begun, now()));
-    assert_eq!((text(&later).as_str(), later.attempt), ("later", 2));
-    receipt(later).ack().await.unwrap();
-    nothing(&mut consumer).await;
+    assert_eq!((body(&later).as_str(), later.attempt), ("later", 2));
+    ack(later).await;
+    assert!(is_silent(&mut *consumer, A_WHILE).await);
     place.remove().await;
 }
 
@@ -72,15 +73,15 @@ async fn a_requeue_with_delay_outlives_the_extensions_of_others() {
     let place = Place::new();
     let transport = place.builder().ack_wait(Duration::from_secs(1)).connect().await.unwrap();
     let mut consumer = subscribe(&transport, "mail", 10).await;
-    let batch = ["later", "held"].map(|text| out(place.message(text)));
+    let batch = ["later", "held"].map(|text| sent(message(text)));
     transport.publish(batch.into(), now()).await.unwrap();
-    let mut deliveries = receive(&mut consumer, 2).await;
+    let mut deliveries = some(&mut *consumer, 2).await;
     let held = deliveries.pop().unwrap();
     let begun = now();
     let delay = Duration::from_secs(3);
     receipt(deliveries.pop().unwrap()).requeue(delay).await.unwrap();
-    let later = receive_one(&mut consumer).await;
-    assert_eq!(text(&later), "later");
+    let later = next(&mut *consumer).await;
+    assert_eq!(body(&later), "later");
     assert!(between(begun, now()) >= delay, "after {:?}", between(begun, now()));
     drop(held);
     place.remove().await;
@@ -88,12 +89,12 @@ async fn a_requeue_with_delay_outlives_the_extensions_of_others() {
 
 async fn a_dropped_delivery_comes_back() {
     let place = Place::new();
-    let transport = place.transport().await;
+    let transport = place.open().await;
     let mut consumer = subscribe(&transport, "mail", 10).await;
-    transport.publish(vec![out(place.message("one"))], now()).await.unwrap();
-    drop(receive_one(&mut consumer).await);
-    let delivery = receive_one(&mut consumer).await;
-    assert_eq!((text(&delivery).as_str(), delivery.attempt), ("one", 2));
+    publish(&transport, &["one"]).await;
+    drop(next(&mut *consumer).await);
+    let delivery = next(&mut *consumer).await;
+    assert_eq!((body(&delivery).as_str(), delivery.attempt), ("one", 2));
     place.remove().await;
 }
 
@@ -103,17 +104,17 @@ async fn a_long_handler_keeps_its_hold() {
     let transport = place.builder().ack_wait(Duration::from_secs(1)).connect().await.unwrap();
     let mut one = subscribe(&transport, "mail", 10).await;
     let mut other = subscribe(&transport, "mail", 10).await;
-    transport.publish(vec![out(place.message("long"))], now()).await.unwrap();
+    publish(&transport, &["long"]).await;
     let (delivery, other) = tokio::select! {
         received = one.receive(1) => (received.unwrap().pop().unwrap(), &mut other),
         received = other.receive(1) => (received.unwrap().pop().unwrap(), &mut one),
     };
     let begun = now();
     while between(begun, now()) < Duration::from_secs(3) {
-        nothing(other).await;
+        assert!(is_silent(&mut **other, A_WHILE).await);
     }
-    receipt(delivery).ack().await.unwrap();
-    nothing(other).await;
+    ack(delivery).await;
+    assert!(is_silent(&mut **other, A_WHILE).await);
     place.remove().await;
 }
 
@@ -121,30 +122,30 @@ async fn what_waits_here_is_held_too() {
     let place = Place::new();
     let transport = place.builder().ack_wait(Duration::from_secs(1)).connect().await.unwrap();
     let mut busy = subscribe(&transport, "mail", 2).await;
-    let batch = ["one", "two"].map(|text| out(place.message(text)));
+    let batch = ["one", "two"].map(|text| sent(message(text)));
     transport.publish(batch.into(), now()).await.unwrap();
-    let first = receive_one(&mut busy).await;
+    let first = next(&mut *busy).await;
     let mut other = subscribe(&transport, "mail", 2).await;
     let begun = now();
     while between(begun, now()) < Duration::from_secs(2) {
-        nothing(&mut other).await;
+        assert!(is_silent(&mut *other, A_WHILE).await);
     }
-    let second = receive_one(&mut busy).await;
-    assert_eq!((text(&second).as_str(), second.attempt), ("two", 1));
+    let second = next(&mut *busy).await;
+    assert_eq!((body(&second).as_str(), second.attempt), ("two", 1));
     ack_all(vec![first, second]).await;
     place.remove().await;
 }
 
 async fn no_more_than_the_prefetch_is_in_hand() {
     let place = Place::new();
-    let transport = place.transport().await;
+    let transport = place.open().await;
     let mut consumer = subscribe(&transport, "mail", 3).await;
-    let batch = (0..10).map(|number| out(place.message(&number.to_string()))).collect();
+    let batch = (0..10).map(|number| sent(message(number.to_string()))).collect();
     transport.publish(batch, now()).await.unwrap();
-    let mut deliveries = receive(&mut consumer, 3).await;
-    nothing(&mut consumer).await;
-    receipt(deliveries.remove(0)).ack().await.unwrap();
-    assert_eq!(texts(&receive(&mut consumer, 1).await), ["3"]);
+    let mut deliveries = some(&mut *consumer, 3).await;
+    assert!(is_silent(&mut *consumer, A_WHILE).await);
+    ack(deliveries.remove(0)).await;
+    assert_eq!(bodies(&some(&mut *consumer, 1).await), ["3"]);
     place.remove().await;
 }
 
@@ -152,22 +153,21 @@ async fn no_more_than_the_prefetch_is_in_hand() {
 // spec: D-28
 async fn a_rejected_delivery_is_kept_once_with_why() {
     let place = Place::new();
-    let transport = place.transport().await;
+    let transport = place.open().await;
     let mut consumer = subscribe(&transport, "mail", 10).await;
-    let mut message = place.message("bad");
-    message.headers.insert("tenant", "acme").unwrap();
+    let message = message("bad");
     let id = message.id;
-    transport.publish(vec![out(message)], now()).await.unwrap();
-    let delivery = receive_one(&mut consumer).await;
+    transport.publish(vec![sent(message)], now()).await.unwrap();
+    let delivery = next(&mut *consumer).await;
     receipt(delivery).reject(&rejection(DeadReason::AttemptsSpent)).await.unwrap();
-    nothing(&mut consumer).await;
+    assert!(is_silent(&mut *consumer, A_WHILE).await);
     let kept = place.stored("orders=2Edead").await;
     assert_eq!(kept.len(), 1);
     let header = |name: &str| kept[0].headers.get(name).map(|value| value.as_str().to_owned());
     assert_eq!(header("punctual-id"), Some(id.to_string()));
     assert_eq!(header("punctual-dead-topic").as_deref(), Some("orders"));
-    assert_eq!(header("punctual-dead-attempts").as_deref(), Some("2"));
-    assert_eq!(header("punctual-dead-error").as_deref(), Some("no way"));
+    assert_eq!(header("punctual-dead-attempts").as_deref(), Some("3"));
+    assert_eq!(header("punctual-dead-error").as_deref(), Some("no such customer"));
     assert_eq!(header("tenant").as_deref(), Some("acme"));
     assert!(place.stored("orders").await.is_empty());
     place.remove().await;
@@ -175,37 +175,37 @@ async fn a_rejected_delivery_is_kept_once_with_why() {
 
 async fn dead_letters_can_be_received_and_sent_again() {
     let place = Place::new();
-    let transport = place.transport().await;
+    let transport = place.open().await;
     let mut consumer = subscribe(&transport, "mail", 10).await;
-    let message = place.message("bad");
-    transport.publish(vec![out(message.clone())], now()).await.unwrap();
-    let delivery = receive_one(&mut consumer).await;
+    let message = message("bad");
+    transport.publish(vec![sent(message.clone())], now()).await.unwrap();
+    let delivery = next(&mut *consumer).await;
     receipt(delivery).reject(&rejection(DeadReason::AttemptsSpent)).await.unwrap();
     let topic = Topic::new("orders.dead").unwrap();
     let subscription = Subscription { topic, group: "operator".to_owned(), prefetch: 10 };
     let mut dead = transport.subscribe(subscription).await.unwrap();
-    let letter = receive_one(&mut dead).await;
+    let letter = next(&mut *dead).await;
     assert_eq!(letter.message.id, message.id);
     let mut again = (*letter.message).clone();
     again.topic = Topic::new("orders").unwrap();
-    transport.publish(vec![out(again)], now()).await.unwrap();
-    receipt(letter).ack().await.unwrap();
-    let delivery = receive_one(&mut consumer).await;
+    transport.publish(vec![sent(again)], now()).await.unwrap();
+    ack(letter).await;
+    let delivery = next(&mut *consumer).await;
     assert_eq!((&*delivery.message, delivery.attempt), (&message, 1));
     place.remove().await;
 }
 
 async fn closing_hands_back_what_was_not_received() {
     let place = Place::new();
-    let transport = place.transport().await;
+    let transport = place.open().await;
     let mut one = subscribe(&transport, "mail", 10).await;
-    let batch = (0..10).map(|number| out(place.message(&number.to_string()))).collect();
+    let batch = (0..10).map(|number| sent(message(number.to_string()))).collect();
     transport.publish(batch, now()).await.unwrap();
-    ack_all(receive(&mut one, 2).await).await;
-    close(&mut one).await;
+    ack_all(some(&mut *one, 2).await).await;
+    one.close(soon()).await.unwrap();
     assert!(one.receive(1).await.is_err());
     let mut other = subscribe(&transport, "mail", 10).await;
-    let mut rest = texts(&receive(&mut other, 8).await);
+    let mut rest = bodies(&some(&mut *other, 8).await);
     rest.sort();
     assert_eq!(rest, ["2", "3", "4", "5", "6", "7", "8", "9"]);
     place.remove().await;
@@ -213,7 +213,7 @@ async fn closing_hands_back_what_was_not_received() {
 
 async fn what_arrives_as_somebody_stops_waiting_comes_soon() {
     let place = Place::new();
-    let transport = place.transport().await;
+    let transport = place.open().await;
     let mut consumer = subscribe(&transport, "mail", 100).await;
     // Large ones are on their way for longer.
     let much = "x".repeat(500_000);
@@ -224,16 +224,16 @@ async fn what_arrives_as_somebody_stops_waiting_comes_soon() {
         let mut published = BTreeSet::new();
         while now() < until {
             let text = format!("{round} {} {much}", published.len());
-            transport.publish(vec![out(place.message(&text))], now()).await.unwrap();
+            transport.publish(vec![sent(message(&text))], now()).await.unwrap();
             published.insert(text);
         }
         // Sooner than the broker would give it to somebody else.
         while !published.is_empty() {
-            let delivery = receive_one(&mut consumer).await;
-            assert!(published.remove(&text(&delivery)));
-            receipt(delivery).ack().await.unwrap();
+            let delivery = next(&mut *consumer).await;
+            assert!(published.remove(&body(&delivery)));
+            ack(delivery).await;
         }
     }
-    close(&mut consumer).await;
+    close(consumer).await;
     place.remove().await;
 }

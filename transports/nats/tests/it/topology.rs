@@ -6,9 +6,10 @@ use async_nats::jetstream::{consumer, stream};
 use punctual::ErrorKind;
 use punctual::model::Topic;
 use punctual::transport::{Subscription, Transport as _};
+use punctual_conformance::cases;
+use punctual_conformance::own::letters::{message, sent, subscribe, subscription};
 
-use crate::cases;
-use crate::place::{Place, now, out, subscribe};
+use crate::place::{Place, now};
 
 cases![
     nothing_is_declared_when_that_is_switched_off,
@@ -19,22 +20,18 @@ cases![
     streams_in_memory_are_said_not_to_be_durable,
 ];
 
-fn orders(group: &str) -> Subscription {
-    Subscription { topic: Topic::new("orders").unwrap(), group: group.to_owned(), prefetch: 1 }
-}
-
 async fn nothing_is_declared_when_that_is_switched_off() {
     let place = Place::new();
     let careful = place.builder().declare(false).connect().await.unwrap();
-    let error = careful.subscribe(orders("mail")).await.err().unwrap();
+    let error = careful.subscribe(subscription("mail", 1)).await.err().unwrap();
     assert_eq!(error.kind(), ErrorKind::NotFound, "{error}");
     assert!(error.to_string().contains(&format!("{}_orders", place.prefix)), "{error}");
-    let error = careful.publish(vec![out(place.message("x"))], now()).await.unwrap_err();
+    let error = careful.publish(vec![sent(message("x"))], now()).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::NotFound, "{error}");
-    let open = place.transport().await;
+    let open = place.open().await;
     drop(subscribe(&open, "mail", 1).await);
-    drop(careful.subscribe(orders("mail")).await.unwrap());
-    let error = careful.subscribe(orders("bill")).await.err().unwrap();
+    drop(careful.subscribe(subscription("mail", 1)).await.unwrap());
+    let error = careful.subscribe(subscription("bill", 1)).await.err().unwrap();
     assert!(error.to_string().contains("\"bill\""), "{error}");
     place.remove().await;
 }
@@ -48,8 +45,8 @@ async fn a_stream_with_other_settings_is_named_with_what_differs() {
         ..stream::Config::default()
     };
     place.jetstream().await.create_stream(config).await.unwrap();
-    let transport = place.transport().await;
-    let error = transport.subscribe(orders("mail")).await.err().unwrap();
+    let transport = place.open().await;
+    let error = transport.subscribe(subscription("mail", 1)).await.err().unwrap();
     assert_eq!(error.kind(), ErrorKind::Conflict, "{error}");
     let said = error.to_string();
     assert!(said.contains("retention is Limits and should be Interest"), "{said}");
@@ -59,7 +56,7 @@ async fn a_stream_with_other_settings_is_named_with_what_differs() {
 
 async fn a_consumer_with_other_settings_is_named_with_what_differs() {
     let place = Place::new();
-    let transport = place.transport().await;
+    let transport = place.open().await;
     drop(subscribe(&transport, "mail", 1).await);
     let stream = format!("{}_orders", place.prefix);
     let jetstream = place.jetstream().await;
@@ -70,7 +67,7 @@ async fn a_consumer_with_other_settings_is_named_with_what_differs() {
         ..consumer::pull::Config::default()
     };
     jetstream.create_consumer_on_stream(config, stream).await.unwrap();
-    let error = transport.subscribe(orders("bill")).await.err().unwrap();
+    let error = transport.subscribe(subscription("bill", 1)).await.err().unwrap();
     assert_eq!(error.kind(), ErrorKind::Conflict, "{error}");
     let said = error.to_string();
     assert!(said.contains("ack_wait is 7s and should be 30s"), "{said}");
@@ -86,16 +83,17 @@ async fn a_subject_that_belongs_to_another_stream_is_a_conflict() {
         ..stream::Config::default()
     };
     place.jetstream().await.create_stream(config).await.unwrap();
-    let error = place.transport().await.subscribe(orders("mail")).await.err().unwrap();
+    let error = place.open().await.subscribe(subscription("mail", 1)).await.err().unwrap();
     assert_eq!(error.kind(), ErrorKind::Conflict, "{error}");
     place.remove().await;
 }
 
 async fn topics_are_listed_by_their_names() {
     let place = Place::new();
-    let transport = place.transport().await;
+    let transport = place.open().await;
     for topic in ["orders", "a b.c*", "żółw"] {
-        let subscription = Subscription { topic: Topic::new(topic).unwrap(), ..orders("mail") };
+        let subscription =
+            Subscription { topic: Topic::new(topic).unwrap(), ..subscription("mail", 1) };
         drop(transport.subscribe(subscription).await.unwrap());
     }
     let topics = transport.topics().await.unwrap();

@@ -3,11 +3,15 @@
 use std::time::Duration;
 
 use punctual::ErrorKind;
+use punctual_conformance::cases;
+use punctual_conformance::own;
+use punctual_conformance::own::Proxy;
+use punctual_conformance::own::letters::{
+    ack, body, in_time, next, publish, receipt, subscribe, taken, try_publish,
+};
 use punctual_rabbitmq::RabbitmqTransport;
 
-use crate::cases;
-use crate::place::{Place, next, receipt, soon, taken, text, url};
-use crate::proxy::Proxy;
+use crate::place::{Place, VARIABLE};
 
 cases!(
     a_wrong_password_is_said_without_showing_it,
@@ -21,11 +25,11 @@ cases!(
 );
 
 async fn refusal(address: &str) -> punctual::Error {
-    soon(RabbitmqTransport::builder(address).connect()).await.unwrap_err()
+    in_time(RabbitmqTransport::builder(address).connect()).await.unwrap_err()
 }
 
 async fn a_wrong_password_is_said_without_showing_it() {
-    let address = url().unwrap().replace("guest:guest@", "guest:hunter2@");
+    let address = own::address(VARIABLE).replace("guest:guest@", "guest:hunter2@");
     let error = refusal(&address).await;
     assert_eq!(error.kind(), ErrorKind::Invalid, "{error}");
     let shown = format!("{error} {error:?}");
@@ -34,7 +38,7 @@ async fn a_wrong_password_is_said_without_showing_it() {
 }
 
 async fn an_unknown_virtual_host_is_said() {
-    let address = url().unwrap().replace("/%2f", "/no-such-place");
+    let address = own::address(VARIABLE).replace("/%2f", "/no-such-place");
     let error = refusal(&address).await;
     assert_eq!(error.kind(), ErrorKind::Invalid, "{error}");
     assert!(error.to_string().contains("virtual host"), "{error}");
@@ -71,73 +75,70 @@ async fn what_listens_and_says_nothing_is_given_up() {
     let port = listener.local_addr().unwrap().port();
     let builder = RabbitmqTransport::builder(&format!("amqp://127.0.0.1:{port}"));
     let patient = builder.patience(Duration::from_millis(300));
-    let error = soon(patient.connect()).await.unwrap_err();
+    let error = in_time(patient.connect()).await.unwrap_err();
     assert!(error.is_temporary() && error.to_string().contains("in time"), "{error}");
     drop(listener);
 }
 
 async fn a_lost_connection_comes_back_by_itself_and_loses_nothing() {
-    let (place, proxy) = (Place::new(), Proxy::start(&url().unwrap()).await.unwrap());
-    let through = RabbitmqTransport::builder(proxy.address()).prefix(&place.prefix);
-    let transport = through.connect().await.unwrap();
+    let (place, proxy) = (Place::new(), Proxy::to(&own::address(VARIABLE)).await);
+    let transport = place.builder_at(proxy.address()).connect().await.unwrap();
     let straight = place.open().await;
-    let mut consumer = place.subscribe(&straight, "g").await;
-    place.publish(&transport, &["before"]).await.unwrap();
-    proxy.shut();
+    let mut consumer = subscribe(&straight, "g", 100).await;
+    publish(&transport, &["before"]).await;
+    proxy.cut();
     for _ in 0..3 {
-        let error = place.publish(&transport, &["while away"]).await.unwrap_err();
+        let error = try_publish(&transport, &["while away"]).await.unwrap_err();
         assert!(error.is_temporary(), "{error}");
     }
-    proxy.open();
-    place.publish(&transport, &["after"]).await.unwrap();
-    assert_eq!(taken(&mut consumer).await, "before");
-    assert_eq!(taken(&mut consumer).await, "after");
+    proxy.mend();
+    publish(&transport, &["after"]).await;
+    assert_eq!(taken(&mut *consumer).await, "before");
+    assert_eq!(taken(&mut *consumer).await, "after");
 }
 
 async fn a_consumer_says_once_that_it_was_cut_off_and_goes_on() {
-    let (place, proxy) = (Place::new(), Proxy::start(&url().unwrap()).await.unwrap());
-    let through = RabbitmqTransport::builder(proxy.address()).prefix(&place.prefix);
-    let transport = through.connect().await.unwrap();
+    let (place, proxy) = (Place::new(), Proxy::to(&own::address(VARIABLE)).await);
+    let transport = place.builder_at(proxy.address()).connect().await.unwrap();
     let straight = place.open().await;
-    let mut consumer = place.subscribe(&transport, "g").await;
-    place.publish(&straight, &["a", "b"]).await.unwrap();
-    let first = next(&mut consumer).await;
-    assert_eq!(text(&first), "a");
-    proxy.shut();
+    let mut consumer = subscribe(&transport, "g", 100).await;
+    publish(&straight, &["a", "b"]).await;
+    let first = next(&mut *consumer).await;
+    assert_eq!(body(&first), "a");
+    proxy.cut();
     // What was prefetched may still come; it cannot be settled any more.
     let mut errors = 0;
     for _ in 0..4 {
-        if let Err(error) = soon(consumer.receive(1)).await {
+        if let Err(error) = in_time(consumer.receive(1)).await {
             assert!(error.is_temporary(), "{error}");
             errors += 1;
         }
     }
     assert!(errors >= 3, "{errors}");
-    proxy.open();
-    place.publish(&straight, &["c"]).await.unwrap();
+    proxy.mend();
+    publish(&straight, &["c"]).await;
     let mut texts = Vec::new();
     for _ in 0..3 {
-        let delivery = next(&mut consumer).await;
-        texts.push((text(&delivery), delivery.attempt));
-        receipt(delivery).ack().await.unwrap();
+        let delivery = next(&mut *consumer).await;
+        texts.push((body(&delivery), delivery.attempt));
+        ack(delivery).await;
     }
     texts.sort();
     assert_eq!(texts, [("a".to_owned(), 2), ("b".to_owned(), 2), ("c".to_owned(), 1)]);
 }
 
 async fn a_receipt_of_a_lost_connection_says_so() {
-    let (place, proxy) = (Place::new(), Proxy::start(&url().unwrap()).await.unwrap());
-    let through = RabbitmqTransport::builder(proxy.address()).prefix(&place.prefix);
-    let transport = through.connect().await.unwrap();
-    let mut consumer = place.subscribe(&transport, "g").await;
-    place.publish(&transport, &["a"]).await.unwrap();
-    let first = next(&mut consumer).await;
-    proxy.shut();
-    assert!(soon(consumer.receive(1)).await.is_err());
-    let error = soon(receipt(first).ack()).await.unwrap_err();
+    let (place, proxy) = (Place::new(), Proxy::to(&own::address(VARIABLE)).await);
+    let transport = place.builder_at(proxy.address()).connect().await.unwrap();
+    let mut consumer = subscribe(&transport, "g", 100).await;
+    publish(&transport, &["a"]).await;
+    let first = next(&mut *consumer).await;
+    proxy.cut();
+    assert!(in_time(consumer.receive(1)).await.is_err());
+    let error = in_time(receipt(first).ack()).await.unwrap_err();
     assert!(error.is_temporary(), "{error}");
-    proxy.open();
-    let again = next(&mut consumer).await;
-    assert_eq!((text(&again), again.attempt), ("a".to_owned(), 2));
+    proxy.mend();
+    let again = next(&mut *consumer).await;
+    assert_eq!((body(&again), again.attempt), ("a".to_owned(), 2));
     drop(transport);
 }

@@ -6,10 +6,15 @@ use lapin::options::{ExchangeDeclareOptions, QueueDeclareOptions, QueueDeleteOpt
 use lapin::types::FieldTable;
 use punctual::transport::{Delay, Outgoing};
 use punctual::{Clock, ErrorKind, SystemClock, Transport};
+use punctual_conformance::cases;
+use punctual_conformance::own;
+use punctual_conformance::own::letters::{
+    ack, body, in_time, message, next, publish, receipt, sent, subscribe, subscription, taken,
+    try_publish,
+};
 use punctual_rabbitmq::{QueueKind, RabbitmqTransport};
 
-use crate::cases;
-use crate::place::{Place, next, receipt, soon, taken, text, url};
+use crate::place::{Place, VARIABLE};
 
 cases!(
     a_queue_of_another_kind_is_refused_with_what_differs,
@@ -24,9 +29,9 @@ cases!(
 async fn a_queue_of_another_kind_is_refused_with_what_differs() {
     let place = Place::new();
     let quorum = place.open().await;
-    drop(place.subscribe(&quorum, "g").await);
+    drop(subscribe(&quorum, "g", 100).await);
     let classic = place.builder().queues(QueueKind::Classic).connect().await.unwrap();
-    let error = place.subscribe_with(&classic, "g", 1).await.err().unwrap();
+    let error = classic.subscribe(subscription("g", 1)).await.err().unwrap();
     assert_eq!(error.kind(), ErrorKind::Conflict, "{error}");
     let shown = error.to_string();
     assert!(shown.contains("orders.g") && shown.contains("x-queue-type"), "{shown}");
@@ -41,10 +46,10 @@ async fn an_exchange_of_another_kind_is_refused_with_what_differs() {
         stranger.channel.exchange_declare(name.into(), kind, options, FieldTable::default());
     declared.await.unwrap();
     let transport = place.open().await;
-    let error = place.subscribe_with(&transport, "g", 1).await.err().unwrap();
+    let error = transport.subscribe(subscription("g", 1)).await.err().unwrap();
     assert_eq!(error.kind(), ErrorKind::Conflict, "{error}");
     assert!(error.to_string().contains("type"), "{error}");
-    let error = place.publish(&transport, &["a"]).await.unwrap_err();
+    let error = try_publish(&transport, &["a"]).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Conflict, "{error}");
 }
 
@@ -52,12 +57,12 @@ async fn without_declaring_absent_things_are_named() {
     let place = Place::new();
     let transport = place.builder().declare(false).connect().await.unwrap();
     assert_eq!(transport.capabilities().requeue_delay, Delay::None);
-    let error = place.subscribe_with(&transport, "g", 1).await.err().unwrap();
+    let error = transport.subscribe(subscription("g", 1)).await.err().unwrap();
     assert_eq!(error.kind(), ErrorKind::NotFound, "{error}");
     assert!(error.to_string().contains(&place.name("orders")), "{error}");
-    let error = place.publish(&transport, &["a"]).await.unwrap_err();
+    let error = try_publish(&transport, &["a"]).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::NotFound, "{error}");
-    let outgoing = Outgoing { group: Some("g".to_owned()), ..place.outgoing("a") };
+    let outgoing = Outgoing { group: Some("g".to_owned()), ..sent(message("a")) };
     let error = transport.publish(vec![outgoing], SystemClock.now()).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::NotFound, "{error}");
     assert!(error.to_string().contains(&place.name("orders.g")), "{error}");
@@ -66,37 +71,37 @@ async fn without_declaring_absent_things_are_named() {
 async fn without_declaring_what_is_there_is_used() {
     let place = Place::new();
     let declaring = place.open().await;
-    drop(place.subscribe(&declaring, "g").await);
+    drop(subscribe(&declaring, "g", 100).await);
     let transport = place.builder().declare(false).connect().await.unwrap();
-    let mut consumer = place.subscribe(&transport, "g").await;
-    place.publish(&transport, &["a"]).await.unwrap();
-    receipt(next(&mut consumer).await).requeue(Duration::ZERO).await.unwrap();
-    assert_eq!(next(&mut consumer).await.attempt, 2);
+    let mut consumer = subscribe(&transport, "g", 100).await;
+    publish(&transport, &["a"]).await;
+    receipt(next(&mut *consumer).await).requeue(Duration::ZERO).await.unwrap();
+    assert_eq!(next(&mut *consumer).await.attempt, 2);
 }
 
 async fn a_queue_that_was_deleted_is_declared_again() {
     let place = Place::new();
     let transport = place.open().await;
-    let mut consumer = place.subscribe(&transport, "g").await;
-    place.publish(&transport, &["lost with its queue"]).await.unwrap();
-    receipt(next(&mut consumer).await).ack().await.unwrap();
+    let mut consumer = subscribe(&transport, "g", 100).await;
+    publish(&transport, &["lost with its queue"]).await;
+    ack(next(&mut *consumer).await).await;
     let stranger = place.stranger().await;
     let queue = place.name("orders.g");
     stranger.channel.queue_delete(queue.into(), QueueDeleteOptions::default()).await.unwrap();
-    let error = soon(consumer.receive(1)).await.err().unwrap();
+    let error = in_time(consumer.receive(1)).await.err().unwrap();
     assert!(error.is_temporary(), "{error}");
     // It is subscribed again by the next call, so the publisher may have to try again until then.
     let publishing = async {
-        while place.publish(&transport, &["after"]).await.is_err() {
+        while try_publish(&transport, &["after"]).await.is_err() {
             tokio::task::yield_now().await;
         }
     };
-    let (delivery, ()) = tokio::join!(next(&mut consumer), publishing);
-    assert_eq!(text(&delivery), "after");
+    let (delivery, ()) = tokio::join!(next(&mut *consumer), publishing);
+    assert_eq!(body(&delivery), "after");
 }
 
 async fn settings_that_cannot_work_are_refused() {
-    let builder = || RabbitmqTransport::builder(&url().unwrap());
+    let builder = || RabbitmqTransport::builder(&own::address(VARIABLE));
     for (bad, says) in [
         (builder().prefix("p".repeat(81)), "prefix"),
         (builder().prefix("a\nb"), "prefix"),
@@ -109,18 +114,18 @@ async fn settings_that_cannot_work_are_refused() {
     }
     let place = Place::new();
     let transport = place.open().await;
-    let error = place.subscribe_with(&transport, &"g".repeat(250), 1).await.err().unwrap();
+    let error = transport.subscribe(subscription(&"g".repeat(250), 1)).await.err().unwrap();
     assert_eq!(error.kind(), ErrorKind::Invalid, "{error}");
 }
 
 async fn names_that_look_alike_stay_apart() {
     let place = Place::new();
     let transport = place.open().await;
-    let mut dotted = place.subscribe(&transport, "g.dead").await;
-    let mut plain = place.subscribe(&transport, "g").await;
-    place.publish(&transport, &["a"]).await.unwrap();
-    assert_eq!(taken(&mut dotted).await, "a");
-    assert_eq!(taken(&mut plain).await, "a");
+    let mut dotted = subscribe(&transport, "g.dead", 100).await;
+    let mut plain = subscribe(&transport, "g", 100).await;
+    publish(&transport, &["a"]).await;
+    assert_eq!(taken(&mut *dotted).await, "a");
+    assert_eq!(taken(&mut *plain).await, "a");
     let stranger = place.stranger().await;
     let passive = QueueDeclareOptions { passive: true, ..Default::default() };
     let name = place.name("orders.g%2Edead");

@@ -5,9 +5,12 @@ use std::time::Duration;
 use punctual::model::{Body, Key, Topic};
 use punctual::transport::Outgoing;
 use punctual::{Clock, ErrorKind, SystemClock, Transport};
+use punctual_conformance::cases;
+use punctual_conformance::own::letters::{
+    ack, body, in_time, is_silent, message, next, publish, sent, subscribe, taken, try_publish,
+};
 
-use crate::cases;
-use crate::place::{Place, is_quiet, next, receipt, soon, taken, text, to_all};
+use crate::place::Place;
 
 cases!(
     a_batch_arrives_in_order_and_complete,
@@ -21,15 +24,15 @@ cases!(
 async fn a_batch_arrives_in_order_and_complete() {
     let place = Place::new();
     let transport = place.open().await;
-    let mut consumer = place.subscribe_with(&transport, "g", 5_000).await.unwrap();
+    let mut consumer = subscribe(&transport, "g", 5_000).await;
     let texts: Vec<String> = (0..3_000).map(|number| number.to_string()).collect();
-    let batch = texts.iter().map(|text| place.outgoing(text)).collect();
-    soon(transport.publish(batch, SystemClock.now())).await.unwrap();
+    let batch = texts.iter().map(|text| sent(message(text))).collect();
+    in_time(transport.publish(batch, SystemClock.now())).await.unwrap();
     let mut received = Vec::new();
     while received.len() < texts.len() {
-        for delivery in soon(consumer.receive(100)).await.unwrap() {
-            received.push(text(&delivery));
-            receipt(delivery).ack().await.unwrap();
+        for delivery in in_time(consumer.receive(100)).await.unwrap() {
+            received.push(body(&delivery));
+            ack(delivery).await;
         }
     }
     assert_eq!(received, texts);
@@ -39,17 +42,17 @@ async fn a_batch_arrives_in_order_and_complete() {
 async fn a_message_arrives_with_all_it_had() {
     let place = Place::new();
     let transport = place.open().await;
-    let mut consumer = place.subscribe(&transport, "g").await;
-    let mut message = place.message("{}");
+    let mut consumer = subscribe(&transport, "g", 100).await;
+    let mut message = message("{}");
     message.key = Some(Key::new("customer/7").unwrap());
     message.body = Body::raw(vec![0, 159, 146, 150], "application/x-own; v=2");
     message.headers.insert("tenant", "ünïcode").unwrap();
     message.headers.insert("x-own", "stays").unwrap();
     message.trail.correlation = Some("c-1".into());
     message.trail.sequence = 4;
-    let outgoing = Outgoing { attempt: 3, ..to_all(message.clone()) };
-    soon(transport.publish(vec![outgoing], SystemClock.now())).await.unwrap();
-    let delivery = next(&mut consumer).await;
+    let outgoing = Outgoing { attempt: 3, ..sent(message.clone()) };
+    in_time(transport.publish(vec![outgoing], SystemClock.now())).await.unwrap();
+    let delivery = next(&mut *consumer).await;
     assert_eq!(*delivery.message, message);
     assert_eq!((delivery.attempt, &delivery.poison), (4, &None));
 }
@@ -57,55 +60,55 @@ async fn a_message_arrives_with_all_it_had() {
 async fn every_group_gets_one_copy_and_its_consumers_share() {
     let place = Place::new();
     let (transport, other) = (place.open().await, place.open().await);
-    let mut alone = place.subscribe(&transport, "alone").await;
-    let mut one = place.subscribe_with(&transport, "shared", 1).await.unwrap();
-    let mut two = place.subscribe_with(&other, "shared", 1).await.unwrap();
-    place.publish(&transport, &["a", "b"]).await.unwrap();
-    let (first, second) = (next(&mut one).await, next(&mut two).await);
-    let mut shared = [text(&first), text(&second)];
+    let mut alone = subscribe(&transport, "alone", 100).await;
+    let mut one = subscribe(&transport, "shared", 1).await;
+    let mut two = subscribe(&other, "shared", 1).await;
+    publish(&transport, &["a", "b"]).await;
+    let (first, second) = (next(&mut *one).await, next(&mut *two).await);
+    let mut shared = [body(&first), body(&second)];
     shared.sort();
     assert_eq!(shared, ["a", "b"]);
     for wanted in ["a", "b"] {
-        let delivery = next(&mut alone).await;
-        assert_eq!(text(&delivery), wanted);
-        receipt(delivery).ack().await.unwrap();
+        let delivery = next(&mut *alone).await;
+        assert_eq!(body(&delivery), wanted);
+        ack(delivery).await;
     }
-    assert!(is_quiet(&mut alone, Duration::from_millis(200)).await);
+    assert!(is_silent(&mut *alone, Duration::from_millis(200)).await);
 }
 
 async fn what_is_for_one_group_reaches_no_other_and_waits_for_it() {
     let place = Place::new();
     let transport = place.open().await;
-    let mut other = place.subscribe(&transport, "other").await;
-    let outgoing = Outgoing { group: Some("absent".to_owned()), ..place.outgoing("for absent") };
-    soon(transport.publish(vec![outgoing], SystemClock.now())).await.unwrap();
-    assert!(is_quiet(&mut other, Duration::from_millis(200)).await);
+    let mut other = subscribe(&transport, "other", 100).await;
+    let outgoing = Outgoing { group: Some("absent".to_owned()), ..sent(message("for absent")) };
+    in_time(transport.publish(vec![outgoing], SystemClock.now())).await.unwrap();
+    assert!(is_silent(&mut *other, Duration::from_millis(200)).await);
     // The queue is bound to the topic as well, though its group has never been here.
-    place.publish(&transport, &["for all"]).await.unwrap();
-    let mut absent = place.subscribe(&transport, "absent").await;
-    assert_eq!(taken(&mut absent).await, "for absent");
-    assert_eq!(taken(&mut absent).await, "for all");
-    assert_eq!(taken(&mut other).await, "for all");
+    publish(&transport, &["for all"]).await;
+    let mut absent = subscribe(&transport, "absent", 100).await;
+    assert_eq!(taken(&mut *absent).await, "for absent");
+    assert_eq!(taken(&mut *absent).await, "for all");
+    assert_eq!(taken(&mut *other).await, "for all");
 }
 
 async fn a_topic_without_subscribers_is_refused_by_name() {
     let place = Place::new();
     let transport = place.open().await;
-    let error = place.publish(&transport, &["lost?"]).await.unwrap_err();
+    let error = try_publish(&transport, &["lost?"]).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::NotFound, "{error}");
     assert!(error.to_string().contains("\"orders\""), "{error}");
     // One unknown topic among others, and other batches at the same time: the right one is refused.
-    let mut consumer = place.subscribe(&transport, "g").await;
-    let mut unknown = place.message("unknown");
+    let mut consumer = subscribe(&transport, "g", 100).await;
+    let mut unknown = message("unknown");
     unknown.topic = Topic::new("nobody").unwrap();
     let now = SystemClock.now();
     for _ in 0..20 {
-        let bad = transport.publish(vec![to_all(unknown.clone())], now);
-        let good = transport.publish(vec![place.outgoing("known")], now);
+        let bad = transport.publish(vec![sent(unknown.clone())], now);
+        let good = transport.publish(vec![sent(message("known"))], now);
         let (bad, good) = tokio::join!(bad, good);
         assert!(bad.unwrap_err().to_string().contains("\"nobody\""));
         good.unwrap();
-        assert_eq!(taken(&mut consumer).await, "known");
+        assert_eq!(taken(&mut *consumer).await, "known");
     }
 }
 
@@ -113,22 +116,22 @@ async fn a_topic_without_subscribers_is_refused_by_name() {
 async fn what_can_never_be_sent_is_refused_before_anything_is() {
     let place = Place::new();
     let transport = place.builder().payload_max(10).connect().await.unwrap();
-    let mut consumer = place.subscribe(&transport, "g").await;
-    let delayed = Outgoing { delay: Duration::from_millis(1), ..place.outgoing("late") };
-    let large = place.outgoing("eleven char");
-    let mut wordy = place.message("wordy");
+    let mut consumer = subscribe(&transport, "g", 100).await;
+    let delayed = Outgoing { delay: Duration::from_millis(1), ..sent(message("late")) };
+    let large = sent(message("eleven char"));
+    let mut wordy = message("wordy");
     for number in 0..20 {
         wordy.headers.insert(format!("h{number}"), "x".repeat(8_000)).unwrap();
     }
     for (bad, kind, says) in [
         (delayed, ErrorKind::Unsupported, "1ms"),
         (large, ErrorKind::Invalid, "11 bytes"),
-        (to_all(wordy), ErrorKind::Invalid, "headers"),
+        (sent(wordy), ErrorKind::Invalid, "headers"),
     ] {
-        let batch = vec![place.outgoing("first"), bad];
+        let batch = vec![sent(message("first")), bad];
         let error = transport.publish(batch, SystemClock.now()).await.unwrap_err();
         assert_eq!(error.kind(), kind, "{error}");
         assert!(error.to_string().contains(says), "{error}");
     }
-    assert!(is_quiet(&mut consumer, Duration::from_millis(200)).await);
+    assert!(is_silent(&mut *consumer, Duration::from_millis(200)).await);
 }

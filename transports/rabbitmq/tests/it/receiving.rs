@@ -7,9 +7,12 @@ use lapin::BasicProperties;
 use lapin::types::{AMQPValue, FieldArray, FieldTable};
 use punctual::clock::add;
 use punctual::{Clock, SystemClock, Transport};
+use punctual_conformance::cases;
+use punctual_conformance::own::letters::{
+    ack, body, in_time, is_silent, message, next, publish, receipt, sent, subscribe, taken,
+};
 
-use crate::cases;
-use crate::place::{Place, is_quiet, next, receipt, soon, taken, text};
+use crate::place::Place;
 
 cases!(
     no_more_are_in_hand_than_the_prefetch_allows,
@@ -25,27 +28,27 @@ cases!(
 async fn no_more_are_in_hand_than_the_prefetch_allows() {
     let place = Place::new();
     let transport = place.open().await;
-    let mut consumer = place.subscribe_with(&transport, "g", 2).await.unwrap();
-    place.publish(&transport, &["a", "b", "c"]).await.unwrap();
-    let (first, second) = (next(&mut consumer).await, next(&mut consumer).await);
-    assert!(is_quiet(&mut consumer, Duration::from_millis(200)).await);
-    receipt(first).ack().await.unwrap();
-    assert_eq!(taken(&mut consumer).await, "c");
+    let mut consumer = subscribe(&transport, "g", 2).await;
+    publish(&transport, &["a", "b", "c"]).await;
+    let (first, second) = (next(&mut *consumer).await, next(&mut *consumer).await);
+    assert!(is_silent(&mut *consumer, Duration::from_millis(200)).await);
+    ack(first).await;
+    assert_eq!(taken(&mut *consumer).await, "c");
     drop(second);
 }
 
 async fn a_batch_has_as_many_as_are_there_up_to_the_limit() {
     let place = Place::new();
     let transport = place.open().await;
-    let mut consumer = place.subscribe(&transport, "g").await;
-    place.publish(&transport, &["a", "b", "c", "d", "e"]).await.unwrap();
+    let mut consumer = subscribe(&transport, "g", 100).await;
+    publish(&transport, &["a", "b", "c", "d", "e"]).await;
     let mut texts = Vec::new();
     while texts.len() < 5 {
-        let batch = soon(consumer.receive(3)).await.unwrap();
+        let batch = in_time(consumer.receive(3)).await.unwrap();
         assert!((1..=3).contains(&batch.len()));
         for delivery in batch {
-            texts.push(text(&delivery));
-            receipt(delivery).ack().await.unwrap();
+            texts.push(body(&delivery));
+            ack(delivery).await;
         }
     }
     assert_eq!(texts, ["a", "b", "c", "d", "e"]);
@@ -54,9 +57,9 @@ async fn a_batch_has_as_many_as_are_there_up_to_the_limit() {
 async fn a_receive_that_is_given_up_loses_nothing() {
     let place = Place::new();
     let transport = place.open().await;
-    let mut consumer = place.subscribe(&transport, "g").await;
+    let mut consumer = subscribe(&transport, "g", 100).await;
     let texts: Vec<String> = (0..50).map(|number| number.to_string()).collect();
-    let batch = texts.iter().map(|text| place.outgoing(text)).collect();
+    let batch = texts.iter().map(|text| sent(message(text))).collect();
     let publishing = tokio::spawn(async move { transport.publish(batch, SystemClock.now()).await });
     let mut received = Vec::new();
     let receiving = async {
@@ -65,15 +68,15 @@ async fn a_receive_that_is_given_up_loses_nothing() {
             match consumer.receive(3).now_or_never() {
                 Some(batch) => {
                     for delivery in batch.unwrap() {
-                        received.push(text(&delivery));
-                        receipt(delivery).ack().await.unwrap();
+                        received.push(body(&delivery));
+                        ack(delivery).await;
                     }
                 }
                 None => tokio::task::yield_now().await,
             }
         }
     };
-    soon(receiving).await;
+    in_time(receiving).await;
     assert_eq!(received, texts);
     publishing.await.unwrap().unwrap();
 }
@@ -81,53 +84,53 @@ async fn a_receive_that_is_given_up_loses_nothing() {
 async fn what_is_dropped_comes_back() {
     let place = Place::new();
     let transport = place.open().await;
-    let mut consumer = place.subscribe_with(&transport, "g", 1).await.unwrap();
-    place.publish(&transport, &["a"]).await.unwrap();
+    let mut consumer = subscribe(&transport, "g", 1).await;
+    publish(&transport, &["a"]).await;
     for attempt in 1..=5 {
-        let delivery = next(&mut consumer).await;
-        assert_eq!((text(&delivery), delivery.attempt), ("a".to_owned(), attempt));
+        let delivery = next(&mut *consumer).await;
+        assert_eq!((body(&delivery), delivery.attempt), ("a".to_owned(), attempt));
     }
 }
 
 async fn closing_hands_back_what_is_in_hand() {
     let place = Place::new();
     let transport = place.open().await;
-    let mut consumer = place.subscribe(&transport, "g").await;
-    place.publish(&transport, &["a", "b", "c"]).await.unwrap();
-    let in_hand = next(&mut consumer).await;
+    let mut consumer = subscribe(&transport, "g", 100).await;
+    publish(&transport, &["a", "b", "c"]).await;
+    let in_hand = next(&mut *consumer).await;
     let until = add(SystemClock.now(), Duration::from_secs(5));
-    soon(consumer.close(until)).await.unwrap();
+    in_time(consumer.close(until)).await.unwrap();
     assert!(consumer.receive(1).await.is_err());
-    let mut other = place.subscribe(&transport, "g").await;
+    let mut other = subscribe(&transport, "g", 100).await;
     let mut texts = Vec::new();
     for _ in 0..3 {
-        let delivery = next(&mut other).await;
-        texts.push((text(&delivery), delivery.attempt));
-        receipt(delivery).ack().await.unwrap();
+        let delivery = next(&mut *other).await;
+        texts.push((body(&delivery), delivery.attempt));
+        ack(delivery).await;
     }
     texts.sort();
     // What was never returned was never attempted.
     assert_eq!(texts, [("a".to_owned(), 2), ("b".to_owned(), 1), ("c".to_owned(), 1)]);
-    assert!(is_quiet(&mut other, Duration::from_millis(200)).await);
-    let error = soon(receipt(in_hand).ack()).await.unwrap_err();
+    assert!(is_silent(&mut *other, Duration::from_millis(200)).await);
+    let error = in_time(receipt(in_hand).ack()).await.unwrap_err();
     assert!(error.is_temporary(), "{error}");
 }
 
 async fn a_group_that_was_away_gets_what_it_missed() {
     let place = Place::new();
     let transport = place.open().await;
-    drop(place.subscribe(&transport, "g").await);
-    place.publish(&transport, &["a", "b"]).await.unwrap();
+    drop(subscribe(&transport, "g", 100).await);
+    publish(&transport, &["a", "b"]).await;
     let again = place.open().await;
-    let mut consumer = place.subscribe(&again, "g").await;
-    assert_eq!(taken(&mut consumer).await, "a");
-    assert_eq!(taken(&mut consumer).await, "b");
+    let mut consumer = subscribe(&again, "g", 100).await;
+    assert_eq!(taken(&mut *consumer).await, "a");
+    assert_eq!(taken(&mut *consumer).await, "b");
 }
 
 async fn what_a_stranger_sends_is_a_message() {
     let place = Place::new();
     let transport = place.open().await;
-    let mut consumer = place.subscribe(&transport, "g").await;
+    let mut consumer = subscribe(&transport, "g", 100).await;
     let stranger = place.stranger().await;
     let mut headers = FieldTable::default();
     headers.insert("number".into(), AMQPValue::LongInt(7));
@@ -141,8 +144,8 @@ async fn what_a_stranger_sends_is_a_message() {
     let exchange = place.name("orders");
     stranger.publish(&exchange, b"1;2", properties).await;
     stranger.publish(&exchange, b"", BasicProperties::default()).await;
-    let named = next(&mut consumer).await;
-    assert_eq!((text(&named), named.attempt, &named.poison), ("1;2".to_owned(), 1, &None));
+    let named = next(&mut *consumer).await;
+    assert_eq!((body(&named), named.attempt, &named.poison), ("1;2".to_owned(), 1, &None));
     assert_eq!(named.message.body.content_type, "text/csv");
     assert_eq!(named.message.created_at.as_second(), 1_700_000_000);
     assert_eq!(named.message.headers.get("number"), Some("7"));
@@ -151,27 +154,27 @@ async fn what_a_stranger_sends_is_a_message() {
     let id = named.message.id;
     // It keeps its identity, whichever way it comes again.
     receipt(named).requeue(Duration::ZERO).await.unwrap();
-    let empty = next(&mut consumer).await;
-    assert_eq!((text(&empty), &empty.poison), (String::new(), &None));
-    let again = next(&mut consumer).await;
+    let empty = next(&mut *consumer).await;
+    assert_eq!((body(&empty), &empty.poison), (String::new(), &None));
+    let again = next(&mut *consumer).await;
     assert_eq!((again.message.id, again.attempt), (id, 2));
     receipt(again).requeue(Duration::from_millis(50)).await.unwrap();
-    let third = next(&mut consumer).await;
+    let third = next(&mut *consumer).await;
     assert_eq!((third.message.id, third.attempt), (id, 3));
 }
 
 async fn what_cannot_be_read_is_a_delivery_too() {
     let place = Place::new();
     let transport = place.open().await;
-    let mut consumer = place.subscribe(&transport, "g").await;
+    let mut consumer = subscribe(&transport, "g", 100).await;
     let stranger = place.stranger().await;
     let mut headers = FieldTable::default();
     headers.insert("punctual-id".into(), AMQPValue::LongString("not an id".into()));
     let properties = BasicProperties::default().with_headers(headers);
     stranger.publish(&place.name("orders"), b"x", properties).await;
-    place.publish(&transport, &["fine"]).await.unwrap();
-    let poison = next(&mut consumer).await;
+    publish(&transport, &["fine"]).await;
+    let poison = next(&mut *consumer).await;
     assert!(poison.poison.as_deref().unwrap().contains("not an id"));
-    let fine = next(&mut consumer).await;
-    assert_eq!((text(&fine), fine.poison), ("fine".to_owned(), None));
+    let fine = next(&mut *consumer).await;
+    assert_eq!((body(&fine), fine.poison), ("fine".to_owned(), None));
 }

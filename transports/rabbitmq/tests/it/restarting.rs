@@ -6,11 +6,13 @@ use std::time::Duration;
 
 use punctual::clock::{add, between};
 use punctual::{Clock, SystemClock, Transport};
-use punctual_rabbitmq::RabbitmqTransport;
+use punctual_conformance::cases;
+use punctual_conformance::own::letters::{
+    ack, body, in_time, message, next, publish, receipt, sent, subscribe, try_publish,
+};
 use xtask::servers::{Durability, Rabbitmq, Running};
 
-use crate::cases;
-use crate::place::{Place, next, receipt, soon, text};
+use crate::place::Place;
 
 cases!(a_killed_broker_loses_nothing_and_is_found_again);
 
@@ -39,21 +41,20 @@ async fn started() -> (Running, std::path::PathBuf) {
 async fn a_killed_broker_loses_nothing_and_is_found_again() {
     let (server, records) = started().await;
     let place = Place::new();
-    let builder = RabbitmqTransport::builder(&server.address()).prefix(&place.prefix);
-    let transport = builder.connect().await.unwrap();
-    let mut consumer = place.subscribe(&transport, "g").await;
+    let transport = place.builder_at(&server.address()).connect().await.unwrap();
+    let mut consumer = subscribe(&transport, "g", 100).await;
     let texts: Vec<String> = (0..30).map(|number| number.to_string()).collect();
-    let batch = texts.iter().map(|text| place.outgoing(text)).collect();
-    soon(transport.publish(batch, SystemClock.now())).await.unwrap();
+    let batch = texts.iter().map(|text| sent(message(text))).collect();
+    in_time(transport.publish(batch, SystemClock.now())).await.unwrap();
     let delay = Duration::from_secs(3);
-    let first = next(&mut consumer).await;
-    let late = text(&first);
+    let first = next(&mut *consumer).await;
+    let late = body(&first);
     receipt(first).requeue(delay).await.unwrap();
     let mut in_hand = Vec::new();
     // The broker may lose a queue that was made a moment before it is killed; this one is older then.
     let delayed = loop {
-        let delivery = next(&mut consumer).await;
-        if text(&delivery) == late {
+        let delivery = next(&mut *consumer).await;
+        if body(&delivery) == late {
             break delivery;
         }
         in_hand.push(delivery);
@@ -62,25 +63,25 @@ async fn a_killed_broker_loses_nothing_and_is_found_again() {
     receipt(delayed).requeue(delay).await.unwrap();
 
     let server = at_the_server(server, |server| server.crash().map_err(|e| e.to_string())).await;
-    let error = place.publish(&transport, &["while away"]).await.unwrap_err();
+    let error = try_publish(&transport, &["while away"]).await.unwrap_err();
     assert!(error.is_temporary(), "{error}");
     let server = at_the_server(server, |server| server.serve().map_err(|e| e.to_string())).await;
     for delivery in in_hand {
-        assert!(soon(receipt(delivery).ack()).await.unwrap_err().is_temporary());
+        assert!(in_time(receipt(delivery).ack()).await.unwrap_err().is_temporary());
     }
-    place.publish(&transport, &["after"]).await.unwrap();
+    publish(&transport, &["after"]).await;
 
     let mut wanted: BTreeSet<String> = texts.into_iter().chain(["after".to_owned()]).collect();
-    assert!(soon(consumer.receive(10)).await.is_err());
+    assert!(in_time(consumer.receive(10)).await.is_err());
     while !wanted.is_empty() {
-        let deliveries = soon(consumer.receive(10)).await.unwrap();
+        let deliveries = in_time(consumer.receive(10)).await.unwrap();
         for delivery in deliveries {
-            if text(&delivery) == late {
+            if body(&delivery) == late {
                 let early = between(SystemClock.now(), again_at);
                 assert_eq!((delivery.attempt, early), (3, Duration::ZERO));
             }
-            wanted.remove(&text(&delivery));
-            receipt(delivery).ack().await.unwrap();
+            wanted.remove(&body(&delivery));
+            ack(delivery).await;
         }
     }
     tokio::task::spawn_blocking(move || drop(server)).await.unwrap();

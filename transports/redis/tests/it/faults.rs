@@ -4,11 +4,15 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use punctual::{Clock as _, ErrorKind, SystemClock, Transport as _};
+use punctual_conformance::cases;
+use punctual_conformance::own;
+use punctual_conformance::own::Proxy;
+use punctual_conformance::own::letters::{
+    ack, body, is_silent, message, next, publish, sent, soon, subscribe,
+};
 use punctual_redis::RedisTransport;
 
-use crate::cases;
-use crate::place::{Place, next, receipt, sent, soon, subscribe, url};
-use crate::proxy::Proxy;
+use crate::place::{Place, VARIABLE};
 
 cases![
     a_wrong_password_is_told_without_it,
@@ -19,7 +23,7 @@ cases![
 ];
 
 async fn a_wrong_password_is_told_without_it() {
-    let place = url().unwrap().replace("redis://", "");
+    let place = own::address(VARIABLE).replace("redis://", "");
     let error = RedisTransport::builder(format!("redis://ghost:secret@{place}")).connect().await;
     let error = error.err().unwrap();
     assert_eq!(error.kind(), ErrorKind::Invalid);
@@ -38,13 +42,13 @@ async fn a_server_that_is_not_there_is_told_by_host() {
 // spec: D-38
 async fn a_lost_connection_is_made_again_and_nothing_is_lost() {
     let place = Place::new().await;
-    let proxy = Proxy::to(&place.url).await;
-    let transport = place.builder_at(&proxy.url()).connect().await.unwrap();
+    let proxy = Proxy::to(&place.address).await;
+    let transport = place.builder_at(proxy.address()).connect().await.unwrap();
     let mut consumer = subscribe(&transport, "billing", 10).await;
-    place.publish(&transport, &["one"]).await;
+    publish(&transport, &["one"]).await;
     let in_hand = next(&mut *consumer).await;
     proxy.cut();
-    let batch = vec![sent(place.message("lost?"))];
+    let batch = vec![sent(message("lost?"))];
     let error = transport.publish(batch, SystemClock.now()).await.unwrap_err();
     assert!(error.is_temporary(), "{error}");
     let error = consumer.receive(1).await.err().unwrap();
@@ -52,16 +56,16 @@ async fn a_lost_connection_is_made_again_and_nothing_is_lost() {
     let error = consumer.receive(1).await.err().unwrap();
     assert!(error.is_temporary(), "it answers again while the server is away: {error}");
     proxy.mend();
-    place.publish(&transport, &["two"]).await;
+    publish(&transport, &["two"]).await;
     // What was in hand is still ours on a new connection.
-    receipt(in_hand).ack().await.unwrap();
+    ack(in_hand).await;
     let (mut seen, until) = (BTreeSet::new(), soon());
     while !seen.contains("two") {
         assert!(SystemClock.now() < until);
         let Ok(received) = consumer.receive(10).await else { continue };
         for delivery in received {
-            assert!(seen.insert(crate::place::body(&delivery)), "twice");
-            receipt(delivery).ack().await.unwrap();
+            assert!(seen.insert(body(&delivery)), "twice");
+            ack(delivery).await;
         }
     }
     assert!(!seen.contains("one"), "it was acknowledged");
@@ -70,21 +74,21 @@ async fn a_lost_connection_is_made_again_and_nothing_is_lost() {
 
 async fn an_idle_connection_that_was_cut_does_not_fail_the_next_publish() {
     let place = Place::new().await;
-    let proxy = Proxy::to(&place.url).await;
-    let transport = place.builder_at(&proxy.url()).connect().await.unwrap();
-    place.publish(&transport, &["one"]).await;
+    let proxy = Proxy::to(&place.address).await;
+    let transport = place.builder_at(proxy.address()).connect().await.unwrap();
+    publish(&transport, &["one"]).await;
     proxy.cut();
     proxy.mend();
     let later = punctual::clock::add(SystemClock.now(), Duration::from_secs(60));
-    transport.publish(vec![sent(place.message("two"))], later).await.unwrap();
+    transport.publish(vec![sent(message("two"))], later).await.unwrap();
     assert_eq!(place.length("orders").await, 2);
     place.remove().await;
 }
 
 async fn what_was_read_over_a_lost_connection_is_found_again() {
     let place = Place::new().await;
-    let proxy = Proxy::to(&place.url).await;
-    let transport = place.builder_at(&proxy.url()).connect().await.unwrap();
+    let proxy = Proxy::to(&place.address).await;
+    let transport = place.builder_at(proxy.address()).connect().await.unwrap();
     let direct = place.open().await;
     let mut consumer = subscribe(&transport, "billing", 100).await;
     let mut seen = BTreeSet::new();
@@ -93,8 +97,8 @@ async fn what_was_read_over_a_lost_connection_is_found_again() {
         let bodies: Vec<&str> = bodies.iter().map(String::as_str).collect();
         proxy.mend();
         // Asks for deliveries, so that a read is waiting when the entries come.
-        let _ = crate::place::is_silent(&mut *consumer, Duration::from_millis(20)).await;
-        tokio::join!(place.publish(&direct, &bodies), async { proxy.cut() });
+        let _ = is_silent(&mut *consumer, Duration::from_millis(20)).await;
+        tokio::join!(publish(&direct, &bodies), async { proxy.cut() });
     }
     proxy.mend();
     let until = soon();
@@ -102,8 +106,8 @@ async fn what_was_read_over_a_lost_connection_is_found_again() {
         assert!(SystemClock.now() < until);
         let Ok(received) = consumer.receive(100).await else { continue };
         for delivery in received {
-            seen.insert(crate::place::body(&delivery));
-            receipt(delivery).ack().await.unwrap();
+            seen.insert(body(&delivery));
+            ack(delivery).await;
         }
     }
     place.remove().await;

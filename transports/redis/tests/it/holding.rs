@@ -3,10 +3,13 @@
 use std::time::Duration;
 
 use punctual::Transport as _;
+use punctual_conformance::cases;
+use punctual_conformance::own::letters::{
+    ack, body, close, is_silent, next, publish, receipt, some, subscribe,
+};
 use redis::{Value, cmd};
 
-use crate::cases;
-use crate::place::{Place, body, close, is_silent, next, receipt, some, subscribe};
+use crate::place::Place;
 
 cases![
     a_long_handler_keeps_its_delivery,
@@ -23,13 +26,13 @@ async fn a_long_handler_keeps_its_delivery() {
     let place = Place::new().await;
     let transport = place.builder().hold_length(HOLD).connect().await.unwrap();
     let mut busy = subscribe(&transport, "billing", 1).await;
-    place.publish(&transport, &["long"]).await;
+    publish(&transport, &["long"]).await;
     let delivery = next(&mut *busy).await;
     let mut idle = subscribe(&transport, "billing", 1).await;
     assert!(is_silent(&mut *idle, HOLD * 5).await, "it was taken over although it was in hand");
     close(busy).await;
     assert!(is_silent(&mut *idle, HOLD * 5).await, "also after its consumer was closed");
-    receipt(delivery).ack().await.unwrap();
+    ack(delivery).await;
     place.remove().await;
 }
 
@@ -38,7 +41,7 @@ async fn what_a_dead_process_had_is_taken_over_with_its_count() {
     let place = Place::new().await;
     let transport = place.builder().hold_length(HOLD).connect().await.unwrap();
     close(subscribe(&transport, "billing", 1).await).await;
-    place.publish(&transport, &["one", "two"]).await;
+    publish(&transport, &["one", "two"]).await;
     // It reads twice and is gone.
     for from in [">", "0"] {
         let mut read = cmd("XREADGROUP");
@@ -57,7 +60,7 @@ async fn no_more_than_the_prefetch_is_in_hand() {
     let place = Place::new().await;
     let transport = place.open().await;
     let mut greedy = subscribe(&transport, "billing", 4).await;
-    place.publish(&transport, &["a", "b", "c", "d", "e", "f"]).await;
+    publish(&transport, &["a", "b", "c", "d", "e", "f"]).await;
     let mut in_hand = some(&mut *greedy, 4).await;
     assert!(is_silent(&mut *greedy, HOLD).await);
     let mut other = subscribe(&transport, "billing", 4).await;
@@ -65,9 +68,9 @@ async fn no_more_than_the_prefetch_is_in_hand() {
     assert_eq!(rest.iter().map(body).collect::<Vec<_>>(), ["e", "f"]);
     // The other reads ahead too, and must not be first.
     close(other).await;
-    place.publish(&transport, &["g"]).await;
+    publish(&transport, &["g"]).await;
     assert!(is_silent(&mut *greedy, HOLD).await);
-    receipt(in_hand.remove(0)).ack().await.unwrap();
+    ack(in_hand.remove(0)).await;
     assert_eq!(body(&next(&mut *greedy).await), "g");
     drop(rest);
     place.remove().await;
@@ -78,7 +81,7 @@ async fn a_message_that_is_put_back_for_ever_lets_others_pass() {
     let place = Place::new().await;
     let transport = place.open().await;
     let mut consumer = subscribe(&transport, "billing", 1).await;
-    place.publish(&transport, &["bad", "b", "c"]).await;
+    publish(&transport, &["bad", "b", "c"]).await;
     let mut others = Vec::new();
     for _ in 0..10 {
         let delivery = next(&mut *consumer).await;
@@ -87,7 +90,7 @@ async fn a_message_that_is_put_back_for_ever_lets_others_pass() {
         } else {
             assert_eq!(delivery.attempt, 1);
             others.push(body(&delivery));
-            receipt(delivery).ack().await.unwrap();
+            ack(delivery).await;
         }
     }
     assert_eq!(others, ["b", "c"]);
@@ -99,7 +102,7 @@ async fn consumers_of_a_group_share_and_groups_do_not() {
     let transport = place.open().await;
     let mut one = subscribe(&transport, "billing", 2).await;
     let mut two = subscribe(&transport, "billing", 2).await;
-    place.publish(&transport, &["a", "b", "c", "d"]).await;
+    publish(&transport, &["a", "b", "c", "d"]).await;
     let mut shared = some(&mut *one, 2).await;
     shared.extend(some(&mut *two, 2).await);
     let mut bodies: Vec<String> = shared.iter().map(body).collect();
@@ -118,20 +121,20 @@ async fn receiving_may_be_cancelled_at_any_time() {
     let mut consumer = subscribe(&transport, "billing", 10).await;
     let mut received = Vec::new();
     for round in 0..50_u64 {
-        place.publish(&transport, &["x"]).await;
+        publish(&transport, &["x"]).await;
         let patience = Duration::from_micros(round * 20);
         let until = punctual::clock::add(punctual::Clock::now(&punctual::SystemClock), patience);
         let got = punctual::clock::within(&punctual::SystemClock, until, consumer.receive(1)).await;
         for delivery in got.into_iter().flat_map(Result::unwrap) {
             received.push(delivery.message.id);
-            receipt(delivery).ack().await.unwrap();
+            ack(delivery).await;
         }
     }
     while received.len() < 50 {
         let delivery = next(&mut *consumer).await;
         assert_eq!(delivery.attempt, 1);
         received.push(delivery.message.id);
-        receipt(delivery).ack().await.unwrap();
+        ack(delivery).await;
     }
     received.sort_unstable();
     received.dedup();

@@ -4,13 +4,15 @@ use std::time::Duration;
 
 use punctual::model::DeadReason;
 use punctual::{Clock as _, ErrorKind, SystemClock, Transport as _};
+use punctual_conformance::cases;
+use punctual_conformance::own::letters::{
+    ack, body, close, is_silent, message, next, publish, receipt, rejection, sent, some, soon,
+    subscribe,
+};
 use punctual_redis::Keep;
 use redis::cmd;
 
-use crate::cases;
-use crate::place::{
-    Place, body, close, is_silent, next, receipt, rejection, sent, some, soon, subscribe,
-};
+use crate::place::Place;
 
 cases![
     a_put_back_delivery_comes_again_to_its_group_alone_with_one_more_attempt,
@@ -33,9 +35,9 @@ async fn a_put_back_delivery_comes_again_to_its_group_alone_with_one_more_attemp
     let transport = place.open().await;
     let mut billing = subscribe(&transport, "billing", 10).await;
     let mut mailing = subscribe(&transport, "mailing", 10).await;
-    place.publish(&transport, &["one"]).await;
+    publish(&transport, &["one"]).await;
     let other = next(&mut *mailing).await;
-    receipt(other).ack().await.unwrap();
+    ack(other).await;
     let mut delivery = next(&mut *billing).await;
     for attempt in 1..=4 {
         assert_eq!((delivery.attempt, body(&delivery).as_str()), (attempt, "one"));
@@ -46,7 +48,7 @@ async fn a_put_back_delivery_comes_again_to_its_group_alone_with_one_more_attemp
         delivery = next(&mut *billing).await;
         assert_eq!(*delivery.message, *before);
     }
-    receipt(delivery).ack().await.unwrap();
+    ack(delivery).await;
     assert!(is_silent(&mut *mailing, MOMENT).await && is_silent(&mut *billing, MOMENT).await);
     assert_eq!(place.length("~billing/orders").await, 0);
     place.remove().await;
@@ -56,13 +58,13 @@ async fn a_dropped_delivery_comes_again_at_once() {
     let place = Place::new().await;
     let transport = place.open().await;
     let mut consumer = subscribe(&transport, "billing", 10).await;
-    place.publish(&transport, &["one"]).await;
+    publish(&transport, &["one"]).await;
     let delivery = next(&mut *consumer).await;
     let id = delivery.message.id;
     drop(delivery);
     let again = next(&mut *consumer).await;
     assert_eq!((again.message.id, again.attempt), (id, 2));
-    receipt(again).ack().await.unwrap();
+    ack(again).await;
     place.remove().await;
 }
 
@@ -81,7 +83,7 @@ async fn a_strangers_message_stays_the_same_when_it_is_put_back() {
     assert!(again.poison.is_some(), "what cannot be read is put back as it was");
     assert_eq!((again.message.id, again.attempt), (before.id, 2));
     assert_eq!(again.message.created_at, before.created_at);
-    receipt(again).ack().await.unwrap();
+    ack(again).await;
     place.remove().await;
 }
 
@@ -90,13 +92,13 @@ async fn a_delay_is_refused_and_the_message_is_not_lost() {
     let place = Place::new().await;
     let transport = place.open().await;
     let mut consumer = subscribe(&transport, "billing", 10).await;
-    let mut late = sent(place.message("late"));
+    let mut late = sent(message("late"));
     late.delay = Duration::from_secs(1);
-    let batch = vec![sent(place.message("first")), late];
+    let batch = vec![sent(message("first")), late];
     let error = transport.publish(batch, SystemClock.now()).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Unsupported);
     assert_eq!(place.length("orders").await, 0, "nothing of a refused batch is sent");
-    place.publish(&transport, &["one"]).await;
+    publish(&transport, &["one"]).await;
     let delivery = next(&mut *consumer).await;
     let error = receipt(delivery).requeue(Duration::from_secs(1)).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Unsupported);
@@ -109,14 +111,14 @@ async fn a_message_for_one_group_reaches_no_other() {
     let place = Place::new().await;
     let transport = place.open().await;
     let mut mailing = subscribe(&transport, "mailing", 10).await;
-    let mut outgoing = sent(place.message("one"));
+    let mut outgoing = sent(message("one"));
     outgoing.group = Some("billing".to_owned());
     outgoing.attempt = 4;
     transport.publish(vec![outgoing], SystemClock.now()).await.unwrap();
     let mut billing = subscribe(&transport, "billing", 10).await;
     let delivery = next(&mut *billing).await;
     assert_eq!(delivery.attempt, 5);
-    receipt(delivery).ack().await.unwrap();
+    ack(delivery).await;
     assert!(is_silent(&mut *mailing, MOMENT).await);
     place.remove().await;
 }
@@ -126,7 +128,7 @@ async fn a_rejected_delivery_is_one_dead_letter() {
     let place = Place::new().await;
     let transport = place.open().await;
     let mut consumer = subscribe(&transport, "billing", 10).await;
-    place.publish(&transport, &["one"]).await;
+    publish(&transport, &["one"]).await;
     let delivery = next(&mut *consumer).await;
     let id = delivery.message.id.to_string();
     receipt(delivery).reject(&rejection(DeadReason::AttemptsSpent)).await.unwrap();
@@ -177,11 +179,11 @@ async fn what_every_group_has_handled_is_removed() {
     let forever = place.builder().keep(Keep::Forever).connect().await.unwrap();
     let mut billing = subscribe(&transport, "billing", 100).await;
     close(subscribe(&transport, "mailing", 100).await).await;
-    place.publish(&forever, &["x"; COUNT]).await;
+    publish(&forever, &["x"; COUNT]).await;
     let mut handled = 0;
     while handled < COUNT {
         for delivery in some(&mut *billing, 50).await {
-            receipt(delivery).ack().await.unwrap();
+            ack(delivery).await;
             handled += 1;
         }
     }
@@ -201,7 +203,7 @@ async fn closing_hands_back_what_nobody_has_seen() {
     let place = Place::new().await;
     let transport = place.open().await;
     let mut first = subscribe(&transport, "billing", 10).await;
-    place.publish(&transport, &["one", "two", "three"]).await;
+    publish(&transport, &["one", "two", "three"]).await;
     let in_hand = next(&mut *first).await;
     first.close(soon()).await.unwrap();
     let error = first.receive(1).await.err().unwrap();
@@ -209,9 +211,9 @@ async fn closing_hands_back_what_nobody_has_seen() {
     let mut second = subscribe(&transport, "billing", 10).await;
     let rest = some(&mut *second, 2).await;
     assert!(rest.iter().all(|delivery| delivery.attempt == 1), "no attempt was spent");
-    receipt(in_hand).ack().await.unwrap();
+    ack(in_hand).await;
     for delivery in rest {
-        receipt(delivery).ack().await.unwrap();
+        ack(delivery).await;
     }
     close(second).await;
     let mut info = cmd("XINFO");
@@ -225,7 +227,7 @@ async fn many_acknowledgements_are_all_done() {
     let place = Place::new().await;
     let transport = place.open().await;
     let mut consumer = subscribe(&transport, "billing", 2_000).await;
-    place.publish(&transport, &vec!["x"; 3_000]).await;
+    publish(&transport, &vec!["x"; 3_000]).await;
     let mut left = 3_000;
     while left > 0 {
         let mut settling = tokio::task::JoinSet::new();

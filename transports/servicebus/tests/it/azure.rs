@@ -4,35 +4,38 @@
 use std::time::Duration;
 
 use punctual::clock::{add, between};
-use punctual::model::{DeadReason, Topic};
-use punctual::transport::{Consumer, Outgoing};
+use punctual::model::{DeadReason, Message, Topic};
+use punctual::transport::{Consumer, Outgoing, Subscription};
 use punctual::{Clock as _, SystemClock, Transport as _};
+use punctual_conformance::cases;
+use punctual_conformance::own;
+use punctual_conformance::own::letters::{
+    ack, body, message, next_again, receipt, rejection, sent, soon, subscription,
+};
 use punctual_servicebus::ServiceBusTransport;
-
-use crate::cases;
-use crate::place::{body, message, next, receipt, rejection, sent, soon, subscription};
 
 cases! {
     what_is_sent_arrives_and_is_settled,
     delays_are_kept_by_the_broker,
 }
 
+/// Where the connection string is.
+pub(crate) const VARIABLE: &str = "PUNCTUAL_SERVICEBUS_URL";
 const TOPIC: &str = "punctual-test";
 
-pub(crate) fn url() -> Option<String> {
-    std::env::var("PUNCTUAL_SERVICEBUS_URL").ok().filter(|url| !url.is_empty())
-}
-
 async fn start() -> (ServiceBusTransport, Box<dyn Consumer>) {
-    let transport = ServiceBusTransport::builder(url().unwrap()).connect().await.unwrap();
-    let consumer = transport.subscribe(subscription(TOPIC, "office", 10)).await.unwrap();
+    let transport = ServiceBusTransport::builder(own::address(VARIABLE)).connect().await.unwrap();
+    let office = Subscription { topic: topic(), ..subscription("office", 10) };
+    let consumer = transport.subscribe(office).await.unwrap();
     (transport, consumer)
 }
 
+fn topic() -> Topic {
+    Topic::new(TOPIC).unwrap()
+}
+
 fn outgoing(text: &str) -> Outgoing {
-    let mut message = message(text);
-    message.topic = Topic::new(TOPIC).unwrap();
-    sent(message)
+    sent(Message { topic: topic(), ..message(text) })
 }
 
 async fn what_is_sent_arrives_and_is_settled() {
@@ -41,7 +44,7 @@ async fn what_is_sent_arrives_and_is_settled() {
     transport.publish(batch, SystemClock.now()).await.unwrap();
     let mut seen = Vec::new();
     while seen.len() < 4 {
-        let delivery = next(&mut *office).await;
+        let delivery = next_again(&mut *office).await;
         let text = body(&delivery);
         seen.push((text.clone(), delivery.attempt));
         let receipt = receipt(delivery);
@@ -61,15 +64,15 @@ async fn delays_are_kept_by_the_broker() {
     let sent_at = SystemClock.now();
     let later = Outgoing { delay, ..outgoing("later") };
     transport.publish(vec![later], sent_at).await.unwrap();
-    let delivery = next(&mut *office).await;
+    let delivery = next_again(&mut *office).await;
     let waited = between(sent_at, SystemClock.now());
     // The clocks of two machines are never quite the same.
     assert!(waited >= Duration::from_secs(4), "{waited:?}");
     let again_at = add(SystemClock.now(), Duration::from_secs(4));
     receipt(delivery).requeue(delay).await.unwrap();
-    let delivery = next(&mut *office).await;
+    let delivery = next_again(&mut *office).await;
     assert!(SystemClock.now() >= again_at);
     assert_eq!((body(&delivery).as_str(), delivery.attempt), ("later", 2));
-    receipt(delivery).ack().await.unwrap();
+    ack(delivery).await;
     office.close(soon()).await.unwrap();
 }

@@ -3,32 +3,17 @@
 
 use std::time::Duration;
 
-use punctual::model::{Body, Key, Message};
 use punctual::wire::Envelope;
-use punctual::{Clock as _, SystemClock, Transport as _};
+use punctual_conformance::cases;
+use punctual_conformance::own::envelopes::{ENVELOPES, full, survives};
+use punctual_conformance::own::letters::sent;
 use punctual_servicebus::ServiceBusTransport;
 
-use crate::cases;
 use crate::double::properties;
-use crate::place::{builder, double, message, next, receipt, sent, subscribe};
+use crate::place::{builder, double};
 
 cases! {
     a_message_survives_every_envelope_and_the_way_back,
-}
-
-const ENVELOPES: [Envelope; 3] =
-    [Envelope::Own, Envelope::CloudEventsBinary, Envelope::CloudEventsStructured];
-
-/// A message with all that an envelope has to carry.
-fn full(message: Message) -> Message {
-    let mut full = Message {
-        key: Some(Key::new("order-7").unwrap()),
-        body: Body::raw(r#"{"total":7.50}"#, "application/json"),
-        ..message
-    };
-    full.headers.insert("tenant", "acme").unwrap();
-    full.trail.correlation = Some("story-1".into());
-    full
 }
 
 async fn a_message_survives_every_envelope_and_the_way_back() {
@@ -43,18 +28,7 @@ async fn a_message_survives_every_envelope_and_the_way_back() {
             other => builder(&double).envelope(other.sent_by("/shop")),
         };
         let transport = transport.connect().await.unwrap();
-        let mut office = subscribe(&transport, "office").await;
-        let message = full(message(""));
-        transport.publish(vec![sent(message.clone())], SystemClock.now()).await.unwrap();
-        for attempt in 1..=2 {
-            let delivery = next(&mut *office).await;
-            assert_eq!(*delivery.message, message, "{envelope:?}");
-            assert_eq!((delivery.attempt, &delivery.poison), (attempt, &None), "{envelope:?}");
-            match attempt {
-                1 => receipt(delivery).requeue(Duration::from_millis(100)).await.unwrap(),
-                _ => receipt(delivery).ack().await.unwrap(),
-            }
-        }
+        survives(&transport, "office", sent(full()), Duration::from_millis(100)).await;
         let broker = double.broker();
         let events = broker.sent.iter().map(|letter| {
             let known = properties(letter.application_properties.as_ref());

@@ -3,14 +3,17 @@
 use std::time::Duration;
 
 use punctual::clock::between;
+use punctual::model::Topic;
+use punctual::transport::Subscription;
 use punctual::{Clock as _, ErrorKind, SystemClock, Transport as _};
+use punctual_conformance::cases;
+use punctual_conformance::own::letters::{
+    ack, body, message, next, next_again, publish, receipt, sent, subscription,
+};
 use punctual_servicebus::ServiceBusTransport;
 use tokio::net::TcpListener;
 
-use crate::cases;
-use crate::place::{
-    body, builder, double, message, next, open, publish, receipt, sent, subscribe, subscription,
-};
+use crate::place::{builder, double, open, subscribe};
 
 cases! {
     a_wrong_key_is_refused_and_not_shown,
@@ -57,7 +60,7 @@ async fn a_broker_that_says_nothing_is_not_waited_for_for_ever() {
 async fn a_subscription_that_is_not_there_is_named() {
     let double = double().await;
     let transport = open(&double).await;
-    let Err(error) = transport.subscribe(subscription("orders", "nobody", 1)).await else {
+    let Err(error) = transport.subscribe(subscription("nobody", 1)).await else {
         panic!("it was subscribed to")
     };
     assert_eq!(error.kind(), ErrorKind::NotFound, "{error}");
@@ -92,13 +95,13 @@ async fn a_broker_that_is_away_is_unavailable_until_it_is_back() {
     assert_eq!(error.kind(), ErrorKind::Unavailable, "{error}");
     double.serve().await.unwrap();
     publish(&transport, &["after"]).await;
-    let delivery = next(&mut *office).await;
+    let delivery = next_again(&mut *office).await;
     assert_eq!((body(&delivery).as_str(), delivery.attempt), ("after", 1));
-    receipt(delivery).ack().await.unwrap();
+    ack(delivery).await;
     // What was in hand comes again when its lock has run out, and counts: somebody had seen it.
-    let again = next(&mut *office).await;
+    let again = next_again(&mut *office).await;
     assert_eq!((body(&again).as_str(), again.attempt), ("before", 2));
-    receipt(again).ack().await.unwrap();
+    ack(again).await;
 }
 
 async fn a_connection_string_for_one_entity_is_for_that_alone() {
@@ -106,9 +109,9 @@ async fn a_connection_string_for_one_entity_is_for_that_alone() {
     let address = format!("{};EntityPath=orders", double.address());
     let transport = ServiceBusTransport::builder(address).connect().await.unwrap();
     publish(&transport, &["1"]).await;
-    let Err(error) = transport.subscribe(subscription("invoices", "office", 1)).await else {
-        panic!("it was subscribed to")
-    };
+    let topic = Topic::new("invoices").unwrap();
+    let invoices = Subscription { topic, ..subscription("office", 1) };
+    let Err(error) = transport.subscribe(invoices).await else { panic!("it was subscribed to") };
     assert_eq!(error.kind(), ErrorKind::Invalid, "{error}");
     assert!(error.to_string().contains("EntityPath"), "{error}");
 }

@@ -1,14 +1,10 @@
 //! What is in hand stays there while its handler works, and what opens the broker is renewed.
 
+use punctual_conformance::cases;
+use punctual_conformance::own::letters::{ack, body, is_silent, next, publish, soon, until};
 use std::time::Duration;
 
-use punctual::Transport as _;
-
-use crate::cases;
-use crate::place::{
-    OFFICE, body, builder, double, is_silent, next, open, publish, receipt, soon, subscribe,
-    subscription, until,
-};
+use crate::place::{OFFICE, builder, double, open, subscribe};
 
 cases! {
     a_long_handler_keeps_its_lock,
@@ -30,7 +26,7 @@ async fn a_long_handler_keeps_its_lock() {
     };
     assert!(is_silent(&mut **other, Duration::from_secs(7)).await);
     assert!(double.broker().renewals >= 2);
-    receipt(delivery).ack().await.unwrap();
+    ack(delivery).await;
     until("the end of it", || double.broker().counts(OFFICE) == (0, 0, 0)).await;
 }
 
@@ -48,7 +44,7 @@ async fn a_process_that_is_gone_loses_its_locks() {
     let mut office = subscribe(&open(&double).await, "office").await;
     let again = next(&mut *office).await;
     assert_eq!((body(&again).as_str(), again.attempt), ("left", 2));
-    receipt(again).ack().await.unwrap();
+    ack(again).await;
 }
 
 async fn tokens_are_renewed_before_they_run_out() {
@@ -66,23 +62,23 @@ async fn tokens_are_renewed_before_they_run_out() {
     for text in ["1", "2"] {
         let delivery = next(&mut *office).await;
         assert_eq!(body(&delivery), text);
-        receipt(delivery).ack().await.unwrap();
+        ack(delivery).await;
     }
 }
 
 async fn what_was_not_seen_goes_back_uncounted() {
     let double = double().await;
     let transport = open(&double).await;
-    let mut office = transport.subscribe(subscription("orders", "office", 10)).await.unwrap();
+    let mut office = subscribe(&transport, "office").await;
     publish(&transport, &["1", "2", "3"]).await;
     until("all three at the consumer", || double.broker().counts(OFFICE) == (0, 3, 0)).await;
-    receipt(next(&mut *office).await).ack().await.unwrap();
+    ack(next(&mut *office).await).await;
     office.close(soon()).await.unwrap();
     until("two that are free again", || double.broker().counts(OFFICE) == (2, 0, 0)).await;
     let mut office = subscribe(&transport, "office").await;
     for _ in 0..2 {
         let delivery = next(&mut *office).await;
         assert_eq!(delivery.attempt, 1);
-        receipt(delivery).ack().await.unwrap();
+        ack(delivery).await;
     }
 }

@@ -17,34 +17,14 @@ mod settling;
 
 use std::process::ExitCode;
 
-use libtest_mimic::{Arguments, Failed, Trial};
-
-/// A test: its name and what it does.
-type Case = (&'static str, fn() -> place::Ran);
+use punctual_conformance::own::{Suite, missing};
 
 fn main() -> ExitCode {
-    let arguments = Arguments::from_args();
-    let here = [envelopes::CASES, faults::CASES, holding::CASES, settling::CASES];
-    let here = here.into_iter().flatten().map(|(name, run)| {
-        let run = *run;
-        Trial::test(*name, move || {
-            place::try_case(run);
-            Ok(())
-        })
-    });
-    let missing = azure::url().is_none();
-    let required = std::env::var("PUNCTUAL_REQUIRE").unwrap_or_default();
-    let is_required = required.split(',').any(|name| name.trim() == "servicebus");
-    let there = azure::CASES.iter().map(|(name, run)| {
-        let run = *run;
-        let act = move || {
-            if missing {
-                return Err(Failed::from("PUNCTUAL_SERVICEBUS_URL is not set"));
-            }
-            place::try_case(run);
-            Ok(())
-        };
-        Trial::test(*name, act).with_ignored_flag(missing && !is_required)
-    });
-    libtest_mimic::run(&arguments, here.chain(there).collect()).exit_code()
+    Suite::here("servicebus")
+        .cases(envelopes::CASES)
+        .cases(faults::CASES)
+        .cases(holding::CASES)
+        .cases(settling::CASES)
+        .cases_unless(missing(azure::VARIABLE), azure::CASES)
+        .run()
 }

@@ -10,14 +10,14 @@ use punctual::clock::add;
 use punctual::model::DeadReason;
 use punctual::transport::Outgoing;
 use punctual::{Clock as _, SystemClock, Transport as _};
+use punctual_conformance::cases;
+use punctual_conformance::own::letters::{
+    ack, body, is_silent, message, next, next_again, publish, receipt, rejection, sent, until,
+};
 use punctual_servicebus::Entities;
 
-use crate::cases;
 use crate::double::{note, properties};
-use crate::place::{
-    OFFICE, body, builder, double, is_silent, message, next, open, publish, receipt, rejection,
-    sent, subscribe, until,
-};
+use crate::place::{OFFICE, builder, double, open, subscribe};
 
 cases! {
     a_delay_is_an_instant_in_an_annotation,
@@ -55,14 +55,14 @@ async fn a_delayed_requeue_is_a_copy_for_one_group() {
     let mut office = subscribe(&transport, "office").await;
     let mut archive = subscribe(&transport, "archive").await;
     publish(&transport, &["again"]).await;
-    receipt(next(&mut *archive).await).ack().await.unwrap();
+    ack(next(&mut *archive).await).await;
     let first = next(&mut *office).await;
     let id = first.message.id;
     receipt(first).requeue(Duration::from_secs(1)).await.unwrap();
     let second = next(&mut *office).await;
     assert_eq!((second.message.id, second.attempt), (id, 2));
     assert_eq!(second.message.headers.iter().count(), 1, "{:?}", second.message.headers);
-    receipt(second).ack().await.unwrap();
+    ack(second).await;
     assert!(is_silent(&mut *archive, Duration::from_secs(1)).await);
     // It was passed over there, and is gone.
     let archived = "orders/Subscriptions/archive";
@@ -135,9 +135,9 @@ async fn what_outlives_its_connection_is_settled_by_its_lock() {
     {
         assert!(known.contains(&(name.to_owned(), value.to_owned())), "{name} in {known:?}");
     }
-    let delivery = next(&mut *office).await;
+    let delivery = next_again(&mut *office).await;
     assert_eq!((body(&delivery).as_str(), delivery.attempt), ("again", 2));
-    receipt(delivery).ack().await.unwrap();
+    ack(delivery).await;
     until("nothing in it", || double.broker().counts(OFFICE) == (0, 0, 0)).await;
 }
 
@@ -153,7 +153,7 @@ async fn a_queue_has_one_group() {
     receipt(delivery).requeue(Duration::from_millis(500)).await.unwrap();
     let again = next(&mut *office).await;
     assert_eq!((body(&again).as_str(), again.attempt), ("1", 2));
-    receipt(again).ack().await.unwrap();
+    ack(again).await;
     until("nothing in it", || double.broker().counts("jobs.orders") == (0, 0, 0)).await;
 }
 

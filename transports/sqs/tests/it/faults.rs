@@ -4,18 +4,21 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use punctual::clock::{add, within};
 use punctual::transport::Consumer;
 use punctual::{Clock as _, Error, ErrorKind, SystemClock, Transport as _};
+use punctual_conformance::cases;
+use punctual_conformance::own::Proxy;
+use punctual_conformance::own::letters::{
+    ack, body, in_time, message, next, next_again, publish, receipt, sent, soon, subscribe,
+};
 use punctual_sqs::SqsTransport;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
 
-use crate::place::{Place, SOON, body, next, receipt, sent, soon, subscribe};
-use crate::proxy::Proxy;
+use crate::place::Place;
 use crate::raw;
 
-crate::cases! {
+cases! {
     an_endpoint_that_is_not_there_is_named_without_the_secret,
     a_key_that_is_refused_is_said_without_the_secret,
     an_outage_is_temporary_and_ends_by_itself,
@@ -63,13 +66,13 @@ async fn an_outage_is_temporary_and_ends_by_itself() {
     let place = Place::new();
     let proxy = Proxy::to(&place.address).await;
     // A poll that was cut may still be given a message, which is free again when its hold has run out.
-    let builder = place.builder_at(&proxy.address).hold_length(Duration::from_secs(5));
+    let builder = place.builder_at(proxy.address()).hold_length(Duration::from_secs(5));
     let transport = builder.connect().await.unwrap();
     let mut consumer = subscribe(&transport, "office", 10).await;
-    place.publish(&transport, &["before"]).await;
+    publish(&transport, &["before"]).await;
     let before = next(&mut *consumer).await;
     proxy.cut();
-    let batch = vec![sent(place.message("lost"))];
+    let batch = vec![sent(message("lost"))];
     let error = transport.publish(batch, SystemClock.now()).await.unwrap_err();
     assert!(error.is_temporary(), "{error}");
     let error = error_of(&mut *consumer).await;
@@ -77,19 +80,12 @@ async fn an_outage_is_temporary_and_ends_by_itself() {
     let error = receipt(before).ack().await.unwrap_err();
     assert!(error.is_temporary(), "{error}");
     proxy.mend();
-    place.publish(&transport, &["after"]).await;
-    let until = soon();
+    publish(&transport, &["after"]).await;
     let mut found = BTreeSet::new();
     while found.len() < 2 {
-        match within(&SystemClock, until, consumer.receive(1)).await.expect("in time") {
-            Ok(received) => {
-                for delivery in received {
-                    found.insert((body(&delivery), delivery.attempt));
-                    receipt(delivery).ack().await.unwrap();
-                }
-            }
-            Err(error) => assert!(error.is_temporary(), "{error}"),
-        }
+        let delivery = next_again(&mut *consumer).await;
+        found.insert((body(&delivery), delivery.attempt));
+        ack(delivery).await;
     }
     let wanted = [("after".to_owned(), 1), ("before".to_owned(), 2)];
     assert_eq!(found, BTreeSet::from(wanted), "what was not acknowledged comes again");
@@ -97,9 +93,7 @@ async fn an_outage_is_temporary_and_ends_by_itself() {
 }
 
 async fn error_of(consumer: &mut dyn Consumer) -> Error {
-    let until = add(SystemClock.now(), SOON);
-    let received = within(&SystemClock, until, consumer.receive(1)).await;
-    received.expect("an answer in time").err().expect("an error")
+    in_time(consumer.receive(1)).await.err().expect("an error")
 }
 
 async fn a_queue_that_was_removed_is_made_again() {
@@ -111,7 +105,7 @@ async fn a_queue_that_was_removed_is_made_again() {
     let receiving = tokio::spawn(async move {
         let delivery = next(&mut *consumer).await;
         let found = body(&delivery);
-        receipt(delivery).ack().await.unwrap();
+        ack(delivery).await;
         found
     });
     let until = soon();
@@ -119,7 +113,7 @@ async fn a_queue_that_was_removed_is_made_again() {
         assert!(SystemClock.now() < until, "it is made again");
         tokio::task::yield_now().await;
     }
-    place.publish(&transport, &["hello"]).await;
+    publish(&transport, &["hello"]).await;
     assert_eq!(receiving.await.unwrap(), "hello");
     place.remove().await;
 }

@@ -7,13 +7,15 @@ use punctual::clock::add;
 use punctual::model::{Body, DeadReason, Message};
 use punctual::transport::Outgoing;
 use punctual::{Clock as _, ErrorKind, SystemClock, Transport as _};
-
-use crate::place::{
-    Place, body, close, is_silent, next, receipt, rejection, sent, soon, subscribe,
+use punctual_conformance::cases;
+use punctual_conformance::own::letters::{
+    ack, body, close, is_silent, message, next, publish, receipt, rejection, sent, soon, subscribe,
 };
+
+use crate::place::Place;
 use crate::raw;
 
-crate::cases! {
+cases! {
     the_count_survives_every_way_back,
     what_nobody_has_seen_is_handed_back_unspent,
     letters_are_kept_apart_with_why_and_the_original_is_gone,
@@ -29,8 +31,7 @@ async fn the_count_survives_every_way_back() {
     let place = Place::new();
     let transport = place.open().await;
     let mut consumer = subscribe(&transport, "office", 1).await;
-    let back =
-        Outgoing { attempt: 2, group: Some("office".to_owned()), ..sent(place.message("hello")) };
+    let back = Outgoing { attempt: 2, group: Some("office".to_owned()), ..sent(message("hello")) };
     transport.publish(vec![back], SystemClock.now()).await.unwrap();
     let delivery = next(&mut *consumer).await;
     assert_eq!(delivery.attempt, 3, "the sender knew of two");
@@ -45,7 +46,7 @@ async fn the_count_survives_every_way_back() {
     drop(delivery);
     let delivery = next(&mut *consumer).await;
     assert_eq!(delivery.attempt, 6, "dropped");
-    receipt(delivery).ack().await.unwrap();
+    ack(delivery).await;
     place.remove().await;
 }
 
@@ -53,19 +54,19 @@ async fn what_nobody_has_seen_is_handed_back_unspent() {
     let place = Place::new();
     let transport = place.open().await;
     let mut consumer = subscribe(&transport, "office", 10).await;
-    place.publish(&transport, &["one", "two", "three"]).await;
+    publish(&transport, &["one", "two", "three"]).await;
     // The others are read ahead, and the consumer is closed before anybody asks for them.
     let first = next(&mut *consumer).await;
     let given = body(&first);
     consumer.close(soon()).await.unwrap();
-    receipt(first).ack().await.unwrap();
+    ack(first).await;
     let mut other = subscribe(&transport, "office", 10).await;
     for _ in 0..2 {
         let delivery = next(&mut *other).await;
         assert_ne!(body(&delivery), given);
         assert_eq!(delivery.attempt, 1);
         assert_eq!(delivery.message.headers.get("tenant"), Some("acme"));
-        receipt(delivery).ack().await.unwrap();
+        ack(delivery).await;
     }
     assert!(is_silent(&mut *other, Duration::from_secs(1)).await);
     place.remove().await;
@@ -80,7 +81,7 @@ async fn letters_are_kept_apart_with_why_and_the_original_is_gone() {
         (DeadReason::AttemptsSpent, "orders-office-dead"),
         (DeadReason::Poison, "orders-office-invalid"),
     ] {
-        place.publish(&transport, &["hello"]).await;
+        publish(&transport, &["hello"]).await;
         let delivery = next(&mut *consumer).await;
         let id = delivery.message.id.to_string();
         receipt(delivery).reject(&rejection(reason)).await.unwrap();
@@ -128,19 +129,19 @@ async fn delays_beyond_what_sqs_keeps_are_refused_before_anything_is_sent() {
     let place = Place::new();
     let transport = place.open().await;
     let mut consumer = subscribe(&transport, "office", 1).await;
-    let far = Outgoing { delay: Duration::from_secs(901), ..sent(place.message("far")) };
-    let batch = vec![sent(place.message("near")), far];
+    let far = Outgoing { delay: Duration::from_secs(901), ..sent(message("far")) };
+    let batch = vec![sent(message("near")), far];
     let refused = transport.publish(batch, SystemClock.now()).await.unwrap_err();
     assert_eq!(refused.kind(), ErrorKind::Unsupported, "{refused}");
     assert!(refused.to_string().contains("901s"), "{refused}");
     assert!(is_silent(&mut *consumer, Duration::from_secs(1)).await, "nothing was sent");
-    place.publish(&transport, &["hello"]).await;
+    publish(&transport, &["hello"]).await;
     let delivery = next(&mut *consumer).await;
     let refused = receipt(delivery).requeue(Duration::from_hours(13)).await.unwrap_err();
     assert_eq!(refused.kind(), ErrorKind::Unsupported, "{refused}");
     let again = next(&mut *consumer).await;
     assert_eq!(body(&again), "hello", "and nothing is lost");
-    receipt(again).ack().await.unwrap();
+    ack(again).await;
     place.remove().await;
 }
 
@@ -150,17 +151,17 @@ async fn a_message_that_is_too_large_as_it_is_carried_is_refused() {
     let mut consumer = subscribe(&transport, "office", 1).await;
     // Bytes that are no text take a third more.
     let body = Body::raw(vec![0xff; 200 * 1024], "application/octet-stream");
-    let large = Message { body, ..place.message("") };
+    let large = Message { body, ..message("") };
     let id = large.id.to_string();
     let refused = transport.publish(vec![sent(large)], SystemClock.now()).await.unwrap_err();
     assert_eq!(refused.kind(), ErrorKind::Invalid, "{refused}");
     let words = refused.to_string();
     assert!(words.contains(&id) && words.contains("258048"), "{words}");
     let text = "x".repeat(230 * 1024);
-    place.publish(&transport, &[&text]).await;
+    publish(&transport, &[&text]).await;
     let delivery = next(&mut *consumer).await;
     assert_eq!(delivery.message.body.bytes.len(), text.len());
-    receipt(delivery).ack().await.unwrap();
+    ack(delivery).await;
     place.remove().await;
 }
 
@@ -172,7 +173,7 @@ async fn a_large_batch_is_split_and_arrives_whole() {
     let padding = "x".repeat(60 * 1024);
     let bodies: Vec<String> = (0..25).map(|number| format!("{number} {padding}")).collect();
     let bodies: Vec<&str> = bodies.iter().map(String::as_str).collect();
-    place.publish(&transport, &bodies).await;
+    publish(&transport, &bodies).await;
     let mut numbers = Vec::new();
     for _ in 0..25 {
         let delivery = next(&mut *consumer).await;
@@ -180,7 +181,7 @@ async fn a_large_batch_is_split_and_arrives_whole() {
         let (number, rest) = text.split_once(' ').unwrap();
         assert_eq!(rest, padding);
         numbers.push(number.parse::<u32>().unwrap());
-        receipt(delivery).ack().await.unwrap();
+        ack(delivery).await;
     }
     numbers.sort_unstable();
     assert!(numbers.into_iter().eq(0..25));

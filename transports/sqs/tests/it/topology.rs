@@ -4,11 +4,15 @@ use std::time::Duration;
 
 use aws_sdk_sqs::types::QueueAttributeName;
 use punctual::{Clock as _, ErrorKind, SystemClock, Transport as _};
+use punctual_conformance::cases;
+use punctual_conformance::own::letters::{
+    ack, body, close, message, next, publish, sent, subscribe, subscription, topic,
+};
 
-use crate::place::{Place, body, close, next, receipt, sent, subscribe, subscription, topic};
+use crate::place::Place;
 use crate::raw;
 
-crate::cases! {
+cases! {
     a_group_has_three_queues_that_keep_as_long_as_can_be,
     a_queue_with_other_settings_is_refused_and_what_differs_is_named,
     nothing_is_made_where_that_is_not_wanted,
@@ -59,25 +63,25 @@ async fn nothing_is_made_where_that_is_not_wanted() {
     let refused = transport.subscribe(subscription("office", 1)).await.err().unwrap();
     assert_eq!(refused.kind(), ErrorKind::NotFound, "{refused}");
     assert!(refused.to_string().contains(&place.name("orders-office")), "{refused}");
-    let batch = vec![sent(place.message("hello"))];
+    let batch = vec![sent(message("hello"))];
     let refused = transport.publish(batch, SystemClock.now()).await.unwrap_err();
     assert_eq!(refused.kind(), ErrorKind::NotFound, "success is not claimed: {refused}");
     assert!(place.queues().await.is_empty());
     close(subscribe(&place.open().await, "office", 1).await).await;
     let mut consumer = subscribe(&transport, "office", 1).await;
-    place.publish(&transport, &["hello"]).await;
-    receipt(next(&mut *consumer).await).ack().await.unwrap();
+    publish(&transport, &["hello"]).await;
+    ack(next(&mut *consumer).await).await;
     place.remove().await;
 }
 
 async fn what_nobody_has_subscribed_to_is_kept_for_the_default_group() {
     let place = Place::new();
     let transport = place.open().await;
-    place.publish(&transport, &["hello"]).await;
+    publish(&transport, &["hello"]).await;
     let mut consumer = subscribe(&transport, "default", 1).await;
     let delivery = next(&mut *consumer).await;
     assert_eq!(body(&delivery), "hello");
-    receipt(delivery).ack().await.unwrap();
+    ack(delivery).await;
     place.remove().await;
 }
 
@@ -85,18 +89,18 @@ async fn a_new_group_gets_what_is_published_from_then_on() {
     let place = Place::new();
     let (publisher, subscriber) = (place.open().await, place.open().await);
     let mut office = subscribe(&subscriber, "office", 1).await;
-    place.publish(&publisher, &["one"]).await;
+    publish(&publisher, &["one"]).await;
     // The publisher has just learned that there is one group.
     let mut archive = subscribe(&subscriber, "archive", 1).await;
-    place.publish(&publisher, &["two"]).await;
+    publish(&publisher, &["two"]).await;
     let delivery = next(&mut *archive).await;
     assert_eq!(body(&delivery), "two");
-    receipt(delivery).ack().await.unwrap();
+    ack(delivery).await;
     let mut bodies = Vec::new();
     for _ in 0..2 {
         let delivery = next(&mut *office).await;
         bodies.push(body(&delivery));
-        receipt(delivery).ack().await.unwrap();
+        ack(delivery).await;
     }
     bodies.sort();
     assert_eq!(bodies, ["one", "two"]);

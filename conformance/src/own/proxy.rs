@@ -1,0 +1,124 @@
+//! A server that goes away: passes connections on to the real one until it is told to cut them.
+
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+
+/// Stands between a back-end and its server. Nothing passes any more once it is dropped.
+pub struct Proxy {
+    address: String,
+    state: watch::Sender<State>,
+    _serving: JoinSet<()>,
+}
+
+#[derive(Clone, Copy)]
+struct State {
+    /// A connection that began before the last of them is cut, though it was mended at once.
+    cuts: u64,
+    is_open: bool,
+}
+
+impl Proxy {
+    /// Passes on to the server at an address such as `scheme://user:password@host:port/path?query`, of
+    /// which everything but host and port stays.
+    pub async fn to(address: &str) -> Self {
+        let server = authority(address);
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let here = listener.local_addr().unwrap().to_string();
+        let (before, after) = address.split_at(server.start);
+        let address = format!("{before}{here}{}", &after[server.len()..]);
+        let server = after[..server.len()].to_owned();
+        let (state, seen) = watch::channel(State { cuts: 0, is_open: true });
+        let mut serving = JoinSet::new();
+        serving.spawn(serve(listener, server, seen));
+        Self { address, state, _serving: serving }
+    }
+
+    /// The address of the server through this.
+    pub fn address(&self) -> &str {
+        &self.address
+    }
+
+    /// Cuts every connection; new ones end at once.
+    pub fn cut(&self) {
+        self.state.send_modify(|state| {
+            state.cuts += 1;
+            state.is_open = false;
+        });
+    }
+
+    /// Takes connections again.
+    pub fn mend(&self) {
+        self.state.send_modify(|state| state.is_open = true);
+    }
+}
+
+/// Where host and port stand in an address.
+fn authority(address: &str) -> std::ops::Range<usize> {
+    let start = address.find("://").map_or(0, |at| at + 3);
+    let end = address[start..].find(['/', '?']).map_or(address.len(), |at| start + at);
+    let start = address[start..end].rfind('@').map_or(start, |at| start + at + 1);
+    start..end
+}
+
+async fn serve(listener: TcpListener, server: String, state: watch::Receiver<State>) {
+    let mut passing = JoinSet::new();
+    while let Ok((mut near, _)) = listener.accept().await {
+        let State { cuts, is_open } = *state.borrow();
+        if !is_open {
+            continue;
+        }
+        let (server, mut state) = (server.clone(), state.clone());
+        passing.spawn(async move {
+            // A server that is away refuses, and so do we.
+            let Ok(mut far) = TcpStream::connect(server).await else { return };
+            tokio::select! {
+                _ = state.wait_for(|now| now.cuts != cuts) => {}
+                _ = tokio::io::copy_bidirectional(&mut near, &mut far) => {}
+            }
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+
+    use super::*;
+
+    #[test]
+    fn only_host_and_port_are_taken_out_of_an_address() {
+        for (address, found) in [
+            ("redis://127.0.0.1:6379/", "127.0.0.1:6379"),
+            ("nats://host:4222", "host:4222"),
+            ("amqp://guest:gu@st@host:5672/%2f?heartbeat=5", "host:5672"),
+            ("http://key:secret@host:9324?region=nowhere", "host:9324"),
+            ("host:1", "host:1"),
+        ] {
+            assert_eq!(&address[authority(address)], found);
+        }
+    }
+
+    #[tokio::test]
+    async fn connections_are_cut_and_taken_again() {
+        let echo = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = format!("tcp://me@{}/path", echo.local_addr().unwrap());
+        let proxy = Proxy::to(&address).await;
+        let there = proxy.address()["tcp://me@".len()..].trim_end_matches("/path").to_owned();
+        let mut near = TcpStream::connect(&there).await.unwrap();
+        let (mut far, _) = echo.accept().await.unwrap();
+        far.write_all(b"x").await.unwrap();
+        assert_eq!(near.read_u8().await.unwrap(), b'x');
+        // Both at once: what was connected is cut all the same.
+        proxy.cut();
+        proxy.mend();
+        assert!(near.read_u8().await.is_err());
+        let mut near = TcpStream::connect(&there).await.unwrap();
+        let (mut far, _) = echo.accept().await.unwrap();
+        far.write_all(b"y").await.unwrap();
+        assert_eq!(near.read_u8().await.unwrap(), b'y');
+        proxy.cut();
+        let mut refused = TcpStream::connect(&there).await.unwrap();
+        assert!(refused.read_u8().await.is_err());
+    }
+}
