@@ -54,7 +54,11 @@ impl Client {
     /// The body of an answer that must be a success.
     pub(super) async fn body(&mut self, path: &str) -> Result<Vec<u8>> {
         let (status, body) = self.ask(&get(path)).await?;
-        anyhow::ensure!(status == 200, "{path} answers {status}: {}", String::from_utf8_lossy(body));
+        anyhow::ensure!(
+            status == 200,
+            "{path} answers {status}: {}",
+            String::from_utf8_lossy(body)
+        );
         Ok(body.to_vec())
     }
 

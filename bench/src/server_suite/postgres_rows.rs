@@ -18,7 +18,7 @@ const ROWS: &str = "WITH timed AS (SELECT n, {first} + n * {step} / 1000 AS ms F
       'queue-' || (n / 10 % 10) AS queue,
       CASE WHEN n % 99991 = 7 THEN 'rare' ELSE 'topic-' || (n / 10 % 20) END AS topic,
       'customer-' || (n % 9973) AS key,
-      CASE WHEN n % 7 = 3 THEN 'job-' || lpad((n / 7 % 1000)::text, 4, '0') END AS job,
+      CASE WHEN n % 7 = 3 THEN 'job-' || lpad((n / 7 % 997)::text, 4, '0') END AS job,
       convert_to('\"' || lpad(n::text, 98, '0') || '\"', 'UTF8') AS body FROM timed)";
 
 const FINISHED: &str = "INSERT INTO {schema}.history (id, message, state, ending, ended_at, queue, topic, key, job, nominal,

@@ -9,13 +9,14 @@ use super::filled::Rows;
 
 /// Every row by its number, with what the three tables have in common. `?1` is how many, `?2` the first
 /// instant in milliseconds, `?3` the microseconds between two.
-const ROWS: &str = "WITH RECURSIVE number (n) AS (SELECT 0 UNION ALL SELECT n + 1 FROM number WHERE n < ?1 - 1),
+const ROWS: &str =
+    "WITH RECURSIVE number (n) AS (SELECT 0 UNION ALL SELECT n + 1 FROM number WHERE n < ?1 - 1),
     timed AS (SELECT n, ?2 + n * ?3 / 1000 AS ms FROM number),
     made AS (SELECT n, ms, unhex(printf('%012x7%03x8%015x', ms, n % 4096, n)) AS id,
       'queue-' || (n / 10 % 10) AS queue,
       CASE WHEN n % 99991 = 7 THEN 'rare' ELSE 'topic-' || (n / 10 % 20) END AS topic,
       'customer-' || (n % 9973) AS key,
-      CASE WHEN n % 7 = 3 THEN printf('job-%04d', n / 7 % 1000) END AS job,
+      CASE WHEN n % 7 = 3 THEN printf('job-%04d', n / 7 % 997) END AS job,
       CAST('\"' || printf('%098d', n) || '\"' AS BLOB) AS body FROM timed)";
 
 const FINISHED: &str = "INSERT INTO punctual_history (id, message, state, ending, ended_at, finished_at, queue, topic, key,

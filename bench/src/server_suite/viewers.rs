@@ -55,8 +55,18 @@ pub(super) async fn measure(binary: &Path, filled: &Filled) -> Result<Vec<Figure
         ),
     };
     Ok(vec![
-        figure("five listen to an update every second", listening - alone, "under 2", "more than alone"),
-        figure("five have the overview open", looking - alone, "", "events, and every 2 s what the page asks"),
+        figure(
+            "five listen to an update every second",
+            listening - alone,
+            "under 2",
+            "more than alone",
+        ),
+        figure(
+            "five have the overview open",
+            looking - alone,
+            "",
+            "events, and every 2 s what the page asks",
+        ),
     ])
 }
 
