@@ -22,7 +22,8 @@ pub const PAGE_LIMIT_MAX: usize = 1_000;
 /// Reads messages, executions and jobs for people.
 #[async_trait]
 pub trait Inspect: Send + Sync + 'static {
-    /// Messages that match, newest id first.
+    /// Messages that match, newest id first. Where no index answers the filter, a storage looks at a bounded
+    /// number of rows: a page may then be shorter than its limit, or empty, and its `next` goes on.
     async fn messages(
         &self,
         filter: MessageFilter,
@@ -32,7 +33,7 @@ pub trait Inspect: Send + Sync + 'static {
     /// One message, also a finished one until it is pruned.
     async fn message(&self, id: MessageId) -> Result<Option<MessageRecord>>;
 
-    /// Executions that match, newest id first.
+    /// Executions that match, newest id first. A page may be short as with messages.
     async fn executions(
         &self,
         filter: ExecutionFilter,

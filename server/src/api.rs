@@ -30,8 +30,10 @@ use axum::routing::get;
 use utoipa::OpenApi;
 use utoipa_axum::router::OpenApiRouter;
 
+pub(crate) use dead_letters::DeadGroups;
 pub(crate) use events::{check_kinds, means};
 pub(crate) use executions::milliseconds;
+pub(crate) use queues::Measured;
 
 use crate::app::App;
 
@@ -42,6 +44,12 @@ use crate::app::App;
     description = "Messages now, messages later, and work on a schedule."
 ))]
 struct Description;
+
+/// Finds anew what lists show, where that is costly and was asked for lately.
+pub(crate) async fn renew(app: &App) -> punctual::Result<()> {
+    dead_letters::renew(app).await?;
+    queues::renew(app).await
+}
 
 /// Every endpoint under `/api`.
 pub(crate) fn routes() -> Router<App> {

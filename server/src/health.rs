@@ -29,7 +29,14 @@ pub(crate) fn routes() -> Router<App> {
 
 /// How this process is, as it was found at most a second ago.
 pub(crate) async fn looked(app: &App) -> Result<Health> {
-    let find = async { Ok(app.punctual.admin().health().await) };
+    let find = async {
+        let (admin, counts) =
+            (app.punctual.admin(), app.node().live.costly_counts(app.clock.now()));
+        Ok(match counts {
+            Some(counts) => admin.health_with(&counts).await,
+            None => admin.health().await,
+        })
+    };
     app.node().health.get(&*app.clock, AGE, find).await
 }
 

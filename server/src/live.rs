@@ -88,6 +88,11 @@ impl Live {
         lock(&self.rings).within(step, from, to)
     }
 
+    /// How many messages there are, where counting is costly and was done lately.
+    pub(crate) fn costly_counts(&self, now: Timestamp) -> Option<Arc<Counts>> {
+        self.counts.costly(now)
+    }
+
     /// Somebody looks.
     pub(crate) fn looked(&self, now: Timestamp) {
         *lock(&self.looked_at) = Some(now);
@@ -125,9 +130,23 @@ pub(crate) async fn counts(app: &App) -> Result<Arc<Counts>> {
     counted(app).await
 }
 
+/// The same as it is now, unless counting is costly here: then as it was found some seconds ago.
+pub(crate) async fn counts_now(app: &App) -> Result<Arc<Counts>> {
+    app.node().live.counts.get(&*app.clock, Duration::ZERO, count(app)).await
+}
+
 async fn counted(app: &App) -> Result<Arc<Counts>> {
-    let find = async { app.inspect.counts(app.clock.now()).await.map(Arc::new) };
-    app.node().live.counts.get(&*app.clock, COUNTS_AGE, find).await
+    app.node().live.counts.get(&*app.clock, COUNTS_AGE, count(app)).await
+}
+
+async fn count(app: &App) -> Result<Arc<Counts>> {
+    app.inspect.counts(app.clock.now()).await.map(Arc::new)
+}
+
+/// Finds anew what is costly to find and was asked for lately, so that nobody waits for it.
+async fn renew(app: &App) -> Result<()> {
+    app.node().live.counts.renew(&*app.clock, count(app)).await?;
+    crate::api::renew(app).await
 }
 
 /// How many messages there are in each state.
@@ -159,7 +178,12 @@ async fn tick(app: &App) -> Result<()> {
     let mut figure = Figure { at: second, ..so_far.since(&earlier) };
     let watched = live.is_watched(now);
     let is_due = watched || now.as_second() % IDLE_EVERY == 0;
-    let counts = if is_due { Some(counted(app).await) } else { None };
+    let counts = if is_due {
+        renew(app).await?;
+        Some(counted(app).await)
+    } else {
+        None
+    };
     if let Some(Ok(counts)) = &counts {
         *lock(&live.gauges) = gauges(app, counts, now);
     }

@@ -10,6 +10,7 @@ use punctual::model::{ProcessId, Queue};
 use serde_json::Value;
 use tokio::sync::Semaphore;
 
+use crate::api::{DeadGroups, Measured};
 use crate::cached::Cached;
 use crate::live::Live;
 use crate::metrics::Meters;
@@ -51,8 +52,8 @@ pub(crate) struct Node {
     pub(crate) hushed: Mutex<BTreeSet<Queue>>,
     pub(crate) health: Cached<Health>,
     pub(crate) overview: Cached<Value>,
-    /// What costs more and changes less: queues and groups of dead letters.
-    pub(crate) background: Cached<(Value, Value)>,
+    pub(crate) dead_groups: Cached<Arc<DeadGroups>>,
+    pub(crate) queues_measured: Cached<Arc<Measured>>,
     /// How often webhooks were changed on this node.
     pub(crate) webhooks_changed: AtomicU64,
     /// The configuration in force, without secrets.
@@ -73,7 +74,8 @@ impl Node {
             hushed: Mutex::default(),
             health: Cached::default(),
             overview: Cached::default(),
-            background: Cached::default(),
+            dead_groups: Cached::default(),
+            queues_measured: Cached::default(),
             webhooks_changed: AtomicU64::new(0),
             settings: None,
         }

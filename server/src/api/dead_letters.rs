@@ -2,6 +2,8 @@
 //! away, group by group.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
 
 use axum::Json;
 use axum::extract::State;
@@ -124,11 +126,20 @@ async fn list(
     responses((status = 200, body = DeadGroups)))]
 async fn groups(State(app): State<App>, caller: Caller) -> Answer<Json<DeadGroups>> {
     caller.must_be(Role::Viewer)?;
-    Ok(Json(grouped(&app).await?))
+    Ok(Json((*grouped(&app).await?).clone()))
 }
 
-/// Every group, the largest first.
-pub(crate) async fn grouped(app: &App) -> punctual::Result<DeadGroups> {
+/// Every group, the largest first; with many dead letters as it was found some seconds ago.
+pub(crate) async fn grouped(app: &App) -> punctual::Result<Arc<DeadGroups>> {
+    app.node().dead_groups.get(&*app.clock, Duration::ZERO, find_groups(app)).await
+}
+
+/// Finds the groups anew where that is costly.
+pub(crate) async fn renew(app: &App) -> punctual::Result<()> {
+    app.node().dead_groups.renew(&*app.clock, find_groups(app)).await
+}
+
+async fn find_groups(app: &App) -> punctual::Result<Arc<DeadGroups>> {
     let wanted = Wanted::of_states(&[Stored::Dead]);
     let found = look(app, &wanted, None, LOOKED_AT_MAX, |_| true).await?;
     let now = app.clock.now();
@@ -140,7 +151,8 @@ pub(crate) async fn grouped(app: &App) -> punctual::Result<DeadGroups> {
     }
     let mut items: Vec<DeadGroup> = groups.into_values().collect();
     items.sort_by_key(|group| (std::cmp::Reverse(group.count), group.fingerprint.clone()));
-    Ok(DeadGroups { items, looked_at: found.looked_at, more: found.next.is_some() })
+    let (looked_at, more) = (found.looked_at, found.next.is_some());
+    Ok(Arc::new(DeadGroups { items, looked_at, more }))
 }
 
 /// A group without anybody in it, with its sample.

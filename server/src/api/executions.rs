@@ -3,7 +3,7 @@
 use axum::Json;
 use axum::extract::State;
 use jiff::Timestamp;
-use punctual::clock::between;
+use punctual::clock::{add, between};
 use punctual::inspect::{ExecutionFilter, PAGE_LIMIT_MAX, Page, Paged};
 use punctual::model::{Ending, Execution, ExecutionId, JobName, MessageId, Topic};
 use serde::{Deserialize, Serialize};
@@ -12,13 +12,17 @@ use std::time::Duration;
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
+use uuid::Uuid;
 
-use super::messages::{LOOKED_AT_MAX, checked, execution_of, instant, words};
+use super::messages::{LOOKED_AT_MAX, NEAR, PATIENCE, checked, execution_of, instant, words};
 use crate::app::App;
 use crate::caller::{Caller, Role};
 use crate::extract::{Path, Query};
 use crate::page::PageQuery;
 use crate::problem::{Answer, Problem};
+
+/// The most pages one request looks at; a storage may find nothing on some.
+const PAGES_MAX: usize = 50;
 
 /// What this file answers.
 pub(crate) fn routes() -> OpenApiRouter<App> {
@@ -172,7 +176,12 @@ async fn list(
     let filter = query.filter()?;
     let since = instant("since", query.since.as_ref())?;
     let until = instant("until", query.until.as_ref())?;
-    let page = PageQuery { limit: query.limit, after: query.after.clone() }.page()?;
+    let mut page: Page<ExecutionId> =
+        PageQuery { limit: query.limit, after: query.after.clone() }.page()?;
+    // An id tells when an attempt began, and none ends before that.
+    if let Some(until) = until.map(|until| first_id(add(until, NEAR))) {
+        page.after = Some(page.after.map_or(until, |after| after.min(until)));
+    }
     let takes = |execution: &Execution| {
         since.is_none_or(|since| execution.ended_at >= since)
             && until.is_none_or(|until| execution.ended_at < until)
@@ -193,8 +202,10 @@ pub(crate) async fn look(
     takes: impl Fn(&Execution) -> bool,
 ) -> punctual::Result<Paged<Execution, ExecutionId>> {
     let (mut rows, mut next, mut looked_at) = (Vec::new(), page.after, 0);
+    let (began, mut pages) = (app.clock.now(), 0);
     let mut size = page.bounded();
-    while looked_at < LOOKED_AT_MAX {
+    while looked_at < LOOKED_AT_MAX && pages < PAGES_MAX {
+        pages += 1;
         let paged =
             app.inspect.executions(filter.clone(), Page { after: next, limit: size }).await?;
         for execution in paged.rows {
@@ -210,10 +221,19 @@ pub(crate) async fn look(
         match paged.next {
             None => return Ok(Paged { rows, next: None }),
             Some(_) if rows.len() == page.limit => break,
-            Some(_) => size = PAGE_LIMIT_MAX,
+            Some(behind) => (next, size) = (Some(behind), PAGE_LIMIT_MAX),
+        }
+        if between(began, app.clock.now()) > PATIENCE {
+            break;
         }
     }
     Ok(Paged { rows, next })
+}
+
+/// The smallest id of an instant.
+fn first_id(at: Timestamp) -> ExecutionId {
+    let millisecond = u64::try_from(at.as_millisecond()).unwrap_or(0);
+    ExecutionId::from_uuid(Uuid::from_u64_pair(millisecond << 16, 0))
 }
 
 /// One execution.

@@ -15,7 +15,9 @@ use axum::extract::DefaultBodyLimit;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-pub(crate) use filter::{LOOKED_AT_MAX, MessageQuery, Wanted, checked, instant, look, words};
+pub(crate) use filter::{
+    LOOKED_AT_MAX, MessageQuery, NEAR, PATIENCE, Wanted, checked, instant, look, words,
+};
 pub(crate) use looking::{MessageList, listed};
 pub(crate) use related::execution_of;
 pub(crate) use sweep::{Act, Swept, limit as sweep_limit, sweep};

@@ -29,8 +29,6 @@ use crate::{health, register};
 
 /// How long an answer holds.
 const AGE: Duration = Duration::from_secs(2);
-/// How long the parts hold that cost more.
-const BACKGROUND_AGE: Duration = Duration::from_secs(10);
 /// How long a due message may wait before its queue is a problem.
 const WAIT_MAX_MS: u64 = 60_000;
 /// How late a job may be before it is called late.
@@ -132,12 +130,9 @@ async fn one(State(app): State<App>, caller: Caller) -> Answer<Json<Value>> {
 async fn looked(app: &App) -> Result<OverviewView> {
     let now = app.clock.now();
     let counts = live::counts(app).await?;
-    let background = async {
-        let groups = dead_letters::grouped(app).await?.items;
-        Ok((value(&queues::views(app).await?)?, value(&groups)?))
-    };
-    let background = app.node().background.get(&*app.clock, BACKGROUND_AGE, background).await?;
-    let (queues, groups) = background;
+    let groups = dead_letters::grouped(app).await?;
+    let groups: Vec<_> = groups.items.iter().take(GROUPS_MAX).collect();
+    let (queues, groups) = (value(&queues::views(app).await?)?, value(&groups)?);
     let status = app.punctual.admin().status().await;
     let filter = MessageFilter { states: vec![Stored::Running], ..MessageFilter::default() };
     let running = app.inspect.messages(filter, Page::first(ROWS_MAX)).await?.rows;
@@ -159,10 +154,7 @@ async fn looked(app: &App) -> Result<OverviewView> {
         oldest_due_ms: counts.oldest_due.map_or(0, |due| milliseconds(between(due, now))),
         late: late(&status, now),
         problem_queues: items(queues).into_iter().filter(is_problem).take(ROWS_MAX).collect(),
-        dead: DeadView {
-            count: counts.total(Stored::Dead),
-            groups: items(groups).into_iter().take(GROUPS_MAX).collect(),
-        },
+        dead: DeadView { count: counts.total(Stored::Dead), groups: items(groups) },
         running: running.iter().map(|record| MessageView::new(record, now)).collect(),
         next: next(&status, now),
         workers: processes.len(),

@@ -4,6 +4,7 @@ mod acting;
 mod measure;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
 use axum::Json;
 use axum::extract::State;
@@ -17,12 +18,13 @@ use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use self::measure::Measured;
+pub(crate) use self::measure::Measured;
 use super::executions::milliseconds;
 use super::messages::{LOOKED_AT_MAX, Wanted, look};
 use crate::app::App;
 use crate::caller::{Caller, Role};
 use crate::extract::Path;
+use crate::live;
 use crate::page::Listing;
 use crate::problem::{Answer, Problem};
 use crate::queues::{Said, said};
@@ -129,7 +131,7 @@ async fn list(State(app): State<App>, caller: Caller) -> Answer<Json<Listing<Que
 /// Everything that is known of queues.
 pub(crate) async fn views(app: &App) -> punctual::Result<Vec<QueueView>> {
     let now = app.clock.now();
-    let counts = app.inspect.counts(now).await?;
+    let counts = live::counts_now(app).await?;
     let said = said(app).await?;
     let here: BTreeMap<Queue, (usize, usize)> = app
         .punctual
@@ -145,7 +147,8 @@ pub(crate) async fn views(app: &App) -> punctual::Result<Vec<QueueView>> {
     let names: Vec<Queue> = names.into_iter().collect();
     let lines: Vec<Line> = names.iter().cloned().map(Line::Queue).collect();
     let dues = app.storage.look(&lines).await?;
-    let measured = Measured::of(app, now).await?;
+    let measured =
+        app.node().queues_measured.get(&*app.clock, Duration::ZERO, Measured::of(app)).await?;
     let none = Said::default();
     let views = names.iter().zip(dues).map(|(queue, due)| {
         let known = Known {
@@ -156,6 +159,11 @@ pub(crate) async fn views(app: &App) -> punctual::Result<Vec<QueueView>> {
         view(queue, &counts, &known, &measured, now)
     });
     Ok(views.collect())
+}
+
+/// Measures anew where that is costly.
+pub(crate) async fn renew(app: &App) -> punctual::Result<()> {
+    app.node().queues_measured.renew(&*app.clock, Measured::of(app)).await
 }
 
 /// What is known of one queue, besides counts.

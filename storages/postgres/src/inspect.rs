@@ -1,18 +1,13 @@
-//! Reading for people: pages, counts, history. Statements are put together from the filter; every
+//! Reading for people: pages of messages, history and jobs. Statements are put together from the filter; every
 //! value is a parameter.
 
-use std::collections::BTreeMap;
-use std::time::Duration;
-
-use punctual::inspect::{Bucket, Counts, ExecutionFilter, JobFilter, MessageFilter, Page, Paged};
-use punctual::jiff::Timestamp;
+use punctual::Result;
+use punctual::inspect::{ExecutionFilter, JobFilter, MessageFilter, Page, Paged};
 use punctual::model::{
-    BatchId, Ending, Execution, ExecutionId, JobName, JobRecord, Key, MessageId, MessageRecord,
-    Queue, State, Topic,
+    Execution, ExecutionId, JobName, JobRecord, Key, MessageId, MessageRecord, Queue, State, Topic,
 };
-use punctual::{Error, Result};
+use punctual::uuid::Uuid;
 use punctual_rows::code::{Code, endings_named};
-use punctual_rows::instant::{instant, micros, micros_up};
 use punctual_rows::job::read;
 use tokio_postgres::Row;
 use tokio_postgres::types::{ToSql, Type};
@@ -21,8 +16,9 @@ use crate::columns::{execution, record};
 use crate::failure::Failure;
 use crate::inner::{Inner, attempt};
 use crate::jobs::phase_code;
+use crate::looked::{DEPTHS, floor, paged, walked_by_executions, walked_by_messages};
 use crate::session::Session;
-use crate::value::{Micros, Param};
+use crate::value::Param;
 
 /// What all three tables have of a message, apart from its id.
 const SENT: &str = "queue, topic, priority, source, exclusive, due_at, planned_at, created_at, \
@@ -70,7 +66,32 @@ impl Inner {
         filter: &MessageFilter,
         page: Page<MessageId>,
     ) -> Result<Paged<MessageRecord, MessageId>> {
-        let limit = page.bounded();
+        let tables = walked_by_messages(filter);
+        let after = page.after.map(MessageId::as_uuid);
+        attempt!(self, |held| async {
+            let mut looked = Paged { rows: Vec::new(), next: None };
+            for depth in DEPTHS {
+                let floor = floor(held, &self.schema.quoted, &tables, after, depth).await?;
+                let rows = self.messages_from(held, filter, page, floor).await?;
+                let is_full = rows.len() > page.bounded();
+                let floor = floor.map(MessageId::from_uuid);
+                looked = paged(rows, page.bounded(), |row| row.message.id, floor);
+                if is_full || floor.is_none() {
+                    break;
+                }
+            }
+            Ok(looked)
+        })
+    }
+
+    /// Those down to an id, and one more than fit on the page.
+    async fn messages_from(
+        &self,
+        held: &Session<'_>,
+        filter: &MessageFilter,
+        page: Page<MessageId>,
+        floor: Option<Uuid>,
+    ) -> Result<Vec<MessageRecord>, Failure> {
         let mut wanted = Wanted::default();
         wanted.text("queue", filter.queue.as_ref().map(Queue::as_str));
         wanted.text("topic", filter.topic.as_ref().map(Topic::as_str));
@@ -82,14 +103,15 @@ impl Inner {
         if let Some(after) = page.after {
             wanted.add("{id} < ?", after.as_uuid(), Type::UUID);
         }
-        let Some(text) = self.union(&filter.states, &wanted.clause(), Some(limit + 1)) else {
-            return Ok(Paged { rows: Vec::new(), next: None });
+        if let Some(floor) = floor {
+            wanted.add("{id} >= ?", floor, Type::UUID);
+        }
+        let limit = Some(page.bounded() + 1);
+        let Some(text) = self.union(&filter.states, &wanted.clause(), limit) else {
+            return Ok(Vec::new());
         };
-        let rows = attempt!(self, |held| async {
-            let rows = held.ask(&text, &wanted.params()).await?;
-            rows.iter().map(record).collect::<Result<Vec<_>, _>>()
-        })?;
-        Ok(paged(rows, limit, |row| row.message.id))
+        let rows = held.ask(&text, &wanted.params()).await?;
+        rows.iter().map(record).collect::<Result<Vec<_>, _>>()
     }
 
     pub(crate) async fn message(&self, id: MessageId) -> Result<Option<MessageRecord>> {
@@ -146,7 +168,32 @@ impl Inner {
         filter: &ExecutionFilter,
         page: Page<ExecutionId>,
     ) -> Result<Paged<Execution, ExecutionId>> {
-        let limit = page.bounded();
+        let tables = walked_by_executions(filter);
+        let after = page.after.map(ExecutionId::as_uuid);
+        attempt!(self, |held| async {
+            let mut looked = Paged { rows: Vec::new(), next: None };
+            for depth in DEPTHS {
+                let floor = floor(held, &self.schema.quoted, &tables, after, depth).await?;
+                let rows = self.executions_from(held, filter, page, floor).await?;
+                let is_full = rows.len() > page.bounded();
+                let floor = floor.map(ExecutionId::from_uuid);
+                looked = paged(rows, page.bounded(), |row| row.id, floor);
+                if is_full || floor.is_none() {
+                    break;
+                }
+            }
+            Ok(looked)
+        })
+    }
+
+    /// Those down to an id, and one more than fit on the page.
+    async fn executions_from(
+        &self,
+        held: &Session<'_>,
+        filter: &ExecutionFilter,
+        page: Page<ExecutionId>,
+        floor: Option<Uuid>,
+    ) -> Result<Vec<Execution>, Failure> {
         let mut wanted = Wanted::default();
         if let Some(message) = filter.message {
             wanted.add("message = ?", message.as_uuid(), Type::UUID);
@@ -159,8 +206,11 @@ impl Inner {
         if let Some(after) = page.after {
             wanted.add("id < ?", after.as_uuid(), Type::UUID);
         }
+        if let Some(floor) = floor {
+            wanted.add("id >= ?", floor, Type::UUID);
+        }
         let (schema, clause) = (&self.schema.quoted, wanted.clause());
-        let order = format!("ORDER BY id DESC LIMIT {}", limit + 1);
+        let order = format!("ORDER BY id DESC LIMIT {}", page.bounded() + 1);
         let part = |of: &str| {
             format!(
                 "(SELECT {EXECUTION} FROM {schema}.history WHERE id IS NOT NULL AND {clause}{of} {order})"
@@ -175,11 +225,8 @@ impl Inner {
                 part(" AND state IS NOT NULL")
             ),
         };
-        let rows = attempt!(self, |held| async {
-            let rows = held.ask(&text, &wanted.params()).await?;
-            rows.iter().map(execution).collect::<Result<Vec<_>, _>>()
-        })?;
-        Ok(paged(rows, limit, |row| row.id))
+        let rows = held.ask(&text, &wanted.params()).await?;
+        rows.iter().map(execution).collect::<Result<Vec<_>, _>>()
     }
 
     pub(crate) async fn jobs(&self, filter: &JobFilter) -> Result<Vec<JobRecord>> {
@@ -205,111 +252,4 @@ impl Inner {
         }
         Ok(records)
     }
-
-    pub(crate) async fn counts(&self, now: Timestamp) -> Result<Counts> {
-        attempt!(self, |held| async {
-            // A whole table is read faster in its own order than along an index.
-            held.begin().await?;
-            held.client().batch_execute("SET LOCAL enable_seqscan = on").await?;
-            let counts = self.count(held, now).await?;
-            held.commit().await?;
-            Ok(counts)
-        })
-    }
-
-    async fn count(&self, held: &Session<'_>, now: Timestamp) -> Result<Counts, Failure> {
-        let schema = &self.schema.quoted;
-        let text = format!(
-            "SELECT queue, state, count(*), min(due_at) FROM {schema}.message GROUP BY queue, state \
-             UNION ALL SELECT queue, state, count(*), NULL FROM {schema}.history \
-             WHERE state IS NOT NULL GROUP BY queue, state \
-             UNION ALL SELECT queue, 3::int2, count(*), NULL FROM {schema}.dead GROUP BY queue"
-        );
-        let mut counts = Counts::default();
-        let mut oldest: Option<i64> = None;
-        for row in held.ask(&text, &[]).await? {
-            let queue = Queue::from(row.try_get::<_, String>(0)?);
-            let state = State::from_code(row.try_get(1)?)?;
-            let count = u64::try_from(row.try_get::<_, i64>(2)?).unwrap_or_default();
-            *counts.messages.entry((queue, state)).or_default() += count;
-            if state == State::Pending {
-                let due = row.try_get::<_, Option<Micros>>(3)?.map(|at| at.0);
-                oldest = oldest.into_iter().chain(due).min();
-            }
-        }
-        let stale =
-            format!("SELECT count(*) FROM {schema}.message WHERE state = 1 AND lease_until < $1");
-        let rows = held.ask(&stale, &[(&Micros(micros_up(now)), Type::TIMESTAMPTZ)]).await?;
-        let stale: i64 = rows.first().map_or(Ok(0), |row| row.try_get(0))?;
-        counts.stale = u64::try_from(stale).unwrap_or_default();
-        let oldest = oldest.filter(|due| *due <= micros(now));
-        counts.oldest_due = oldest.map(instant).transpose()?;
-        Ok(counts)
-    }
-
-    pub(crate) async fn batch(&self, batch: BatchId) -> Result<BTreeMap<State, u64>> {
-        let schema = &self.schema.quoted;
-        let text = format!(
-            "SELECT state, count(*) FROM ( \
-             SELECT state FROM {schema}.message WHERE batch = $1 \
-             UNION ALL SELECT state FROM {schema}.history WHERE batch = $1 AND state IS NOT NULL \
-             UNION ALL SELECT 3::int2 FROM {schema}.dead WHERE batch = $1) AS m GROUP BY state"
-        );
-        attempt!(self, |held| async {
-            let rows = held.ask(&text, &[(&batch.as_uuid(), Type::UUID)]).await?;
-            let read = |row: &Row| -> Result<(State, u64), Failure> {
-                let count = u64::try_from(row.try_get::<_, i64>(1)?).unwrap_or_default();
-                Ok((State::from_code(row.try_get(0)?)?, count))
-            };
-            rows.iter().map(read).collect()
-        })
-    }
-
-    pub(crate) async fn throughput(
-        &self,
-        since: Timestamp,
-        bucket: Duration,
-    ) -> Result<Vec<Bucket>> {
-        if bucket.is_zero() {
-            return Err(Error::invalid(
-                "a bucket of no length holds nothing; give it at least a microsecond",
-            ));
-        }
-        // Columns hold microseconds, so a bucket is at least one long.
-        let length = i64::try_from(bucket.as_micros()).unwrap_or(i64::MAX).max(1);
-        let start = micros_up(since);
-        let text = format!(
-            "SELECT ((extract(epoch FROM ended_at) * 1000000)::int8 - $2) / $3 AS bucket, \
-             ending, count(*) FROM {}.history WHERE ended_at >= $1 AND id IS NOT NULL \
-             GROUP BY 1, 2 ORDER BY 1",
-            self.schema.quoted
-        );
-        let (first, number) = (Micros(start), start);
-        attempt!(self, |held| async {
-            held.begin().await?;
-            held.client().batch_execute("SET LOCAL enable_seqscan = on").await?;
-            let params: [Param<'_>; 3] =
-                [(&first, Type::TIMESTAMPTZ), (&number, Type::INT8), (&length, Type::INT8)];
-            let rows = held.ask(&text, &params).await?;
-            let mut buckets: BTreeMap<i64, BTreeMap<Ending, u64>> = BTreeMap::new();
-            for row in &rows {
-                let count = u64::try_from(row.try_get::<_, i64>(2)?).unwrap_or_default();
-                let ending = Ending::from_code(row.try_get(1)?)?;
-                *buckets.entry(row.try_get(0)?).or_default().entry(ending).or_default() += count;
-            }
-            held.commit().await?;
-            let bucket = |(place, endings): (i64, _)| -> Result<Bucket, Failure> {
-                let start = start.saturating_add(place.saturating_mul(length));
-                Ok(Bucket { start: instant(start)?, endings })
-            };
-            buckets.into_iter().map(bucket).collect()
-        })
-    }
-}
-
-/// A page of at most `limit` rows, when one more was asked for.
-fn paged<R, Id>(mut rows: Vec<R>, limit: usize, id: impl Fn(&R) -> Id) -> Paged<R, Id> {
-    let more = rows.len() > limit;
-    rows.truncate(limit);
-    Paged { next: rows.last().filter(|_| more).map(id), rows }
 }

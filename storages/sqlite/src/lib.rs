@@ -17,6 +17,7 @@ mod groups;
 mod inbox;
 mod inspect;
 mod jobs;
+mod looked;
 mod migrate;
 mod outbox;
 mod patience;

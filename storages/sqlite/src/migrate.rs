@@ -17,7 +17,7 @@ struct Migration {
     sql: &'static str,
 }
 
-const MIGRATIONS: [Migration; 3] = [
+const MIGRATIONS: [Migration; 4] = [
     Migration { version: 1, name: "tables", sql: include_str!("../migrations/0001_tables.sql") },
     Migration { version: 2, name: "views", sql: include_str!("../migrations/0002_views.sql") },
     Migration {
@@ -25,6 +25,7 @@ const MIGRATIONS: [Migration; 3] = [
         name: "documents",
         sql: include_str!("../migrations/0003_documents.sql"),
     },
+    Migration { version: 4, name: "lists", sql: include_str!("../migrations/0004_lists.sql") },
 ];
 
 /// The version this code works with.

@@ -11,6 +11,7 @@ use punctual::model::{
     BatchId, Ending, Execution, ExecutionId, JobName, JobRecord, Key, MessageId, MessageRecord,
     Queue, State, Topic,
 };
+use punctual::uuid::Uuid;
 use punctual_rows::code::{Code as _, endings_named};
 use punctual_rows::instant::{instant, micros, micros_up};
 use punctual_rows::job::read;
@@ -20,6 +21,7 @@ use rusqlite::{Connection, params, params_from_iter};
 use crate::due::oldest;
 use crate::fault::Tried;
 use crate::jobs::phase;
+use crate::looked::{DEPTHS, down_to, floor_of_executions, floor_of_messages};
 use crate::row::{EXECUTION_COLUMNS, NEAR, Table, execution_of, first_id, record_of};
 
 /// How many executions ended in each way in each bucket: those that lie by their time, and the strays.
@@ -32,6 +34,9 @@ pub(crate) const THROUGHPUT: &str = "SELECT (ended_at - ?1) / ?2 AS bucket, endi
 pub(crate) const BATCH: &str = "SELECT state, count(*) FROM punctual_message WHERE batch = ?1 GROUP BY state \
      UNION ALL SELECT 3, count(*) FROM punctual_dead WHERE batch = ?1 \
      UNION ALL SELECT state, count(*) FROM punctual_history WHERE batch = ?1 AND state >= 0 GROUP BY state";
+
+/// What is running, by the index that holds nothing else; few compared with those that wait.
+const RUNNING: &str = "punctual_message INDEXED BY punctual_message_running WHERE state = 1";
 
 /// Conditions and the values they compare with.
 #[derive(Default)]
@@ -79,6 +84,27 @@ pub(crate) fn messages(
     page: Page<MessageId>,
 ) -> Tried<Paged<MessageRecord, MessageId>> {
     let limit = page.bounded();
+    let mut looked = Paged { rows: Vec::new(), next: None };
+    for depth in DEPTHS {
+        let floor = floor_of_messages(connection, filter, page, depth)?;
+        let found = messages_from(connection, filter, page, floor)?;
+        let is_full = found.len() > limit;
+        let paged = paged(found, limit, |record| record.message.id);
+        looked = down_to(paged, floor.map(MessageId::from_uuid));
+        if is_full || floor.is_none() {
+            break;
+        }
+    }
+    Ok(looked)
+}
+
+/// The same down to an id, newest first, and one more than fit on the page.
+fn messages_from(
+    connection: &Connection,
+    filter: &MessageFilter,
+    page: Page<MessageId>,
+    floor: Option<Uuid>,
+) -> Tried<Vec<MessageRecord>> {
     let mut found: Vec<MessageRecord> = Vec::new();
     for table in Table::ALL {
         let wanted: Vec<i16> = wanted(filter, table).into_iter().map(State::code).collect();
@@ -89,8 +115,15 @@ pub(crate) fn messages(
         if table != Table::Dead && !filter.states.is_empty() {
             conditions.one_of("state", &wanted);
         }
-        conditions.newest(table.id(), limit + 1);
-        let sql = format!("SELECT {} FROM {}{}", table.columns(), table.rows(), conditions.sql);
+        let blob = |id: Uuid| id.as_bytes().to_vec();
+        conditions.only(&format!("{} >=", table.id()), floor.map(blob));
+        conditions.newest(table.id(), page.bounded() + 1);
+        let rows = if table == Table::Message && filter.states == [State::Running] {
+            RUNNING
+        } else {
+            table.rows()
+        };
+        let sql = format!("SELECT {} FROM {rows}{}", table.columns(), conditions.sql);
         let mut statement = connection.prepare_cached(&sql)?;
         let mut rows = statement.query(params_from_iter(conditions.values))?;
         while let Some(row) = rows.next()? {
@@ -98,7 +131,7 @@ pub(crate) fn messages(
         }
     }
     found.sort_unstable_by_key(|record| std::cmp::Reverse(record.message.id));
-    Ok(paged(found, limit, |record| record.message.id))
+    Ok(found)
 }
 
 fn conditions_of(filter: &MessageFilter, id: &str, page: Page<MessageId>) -> Conditions {
@@ -136,17 +169,39 @@ pub(crate) fn executions(
     filter: &ExecutionFilter,
     page: Page<ExecutionId>,
 ) -> Tried<Paged<Execution, ExecutionId>> {
+    let limit = page.bounded();
+    let mut looked = Paged { rows: Vec::new(), next: None };
+    for depth in DEPTHS {
+        let floor = floor_of_executions(connection, filter, page, depth)?;
+        let found = executions_from(connection, filter, page, floor)?;
+        let is_full = found.len() > limit;
+        let paged = paged(found, limit, |execution| execution.id);
+        looked = down_to(paged, floor.map(ExecutionId::from_uuid));
+        if is_full || floor.is_none() {
+            break;
+        }
+    }
+    Ok(looked)
+}
+
+/// The same down to an id, and one more than fit on the page.
+fn executions_from(
+    connection: &Connection,
+    filter: &ExecutionFilter,
+    page: Page<ExecutionId>,
+    floor: Option<Uuid>,
+) -> Tried<Vec<Execution>> {
     let text = |text: &str| text.to_owned();
     let mut conditions = Conditions::default();
     conditions.only("id <", page.after.map(|id| id.as_uuid().as_bytes().to_vec()));
+    conditions.only("id >=", floor.map(|id| id.as_bytes().to_vec()));
     conditions.only("message =", filter.message.map(|id| id.as_uuid().as_bytes().to_vec()));
     conditions.only("job =", filter.job.as_ref().map(JobName::as_str).map(text));
     conditions.only("topic =", filter.topic.as_ref().map(Topic::as_str).map(text));
     if !filter.endings.is_empty() {
         conditions.one_of("ending", &endings_named(&filter.endings));
     }
-    let limit = page.bounded();
-    conditions.newest("id", limit + 1);
+    conditions.newest("id", page.bounded() + 1);
     let sql = format!(
         "SELECT {EXECUTION_COLUMNS} FROM punctual_history WHERE ending IS NOT NULL{}",
         conditions.sql
@@ -157,7 +212,7 @@ pub(crate) fn executions(
     while let Some(row) = rows.next()? {
         found.push(execution_of(row)?);
     }
-    Ok(paged(found, limit, |execution| execution.id))
+    Ok(found)
 }
 
 /// Jobs that match, by name.

@@ -16,6 +16,15 @@ impl Admin {
     /// How this process is. Asks the storage, changes nothing, and is answered within a few seconds
     /// also when the storage is not.
     pub async fn health(&self) -> Health {
+        self.healthy(None).await
+    }
+
+    /// The same with counts that were asked for before, where counting costs much and is asked often.
+    pub async fn health_with(&self, counts: &Counts) -> Health {
+        self.healthy(Some(counts)).await
+    }
+
+    async fn healthy(&self, known: Option<&Counts>) -> Health {
         let process = &*self.process;
         let clock: &dyn Clock = &*process.clock;
         let begun = clock.now();
@@ -23,7 +32,10 @@ impl Admin {
             process.storage.look(&[Line::Jobs]).await?;
             let latency = between(begun, clock.now());
             let now = clock.now();
-            let counts = process.inspect.counts(now).await?;
+            let counts = match known {
+                Some(known) => known.clone(),
+                None => process.inspect.counts(now).await?,
+            };
             let due = process.storage.due_jobs(LATE_MAX, now).await?;
             let late = due.iter().filter(|due| is_late(process, &due.record)).count();
             Ok((latency, counts, late as u64))

@@ -76,6 +76,7 @@ async fn acted(
             )));
         }
     };
+    app.node().dead_groups.forget();
     app.audit().note(caller, change).await?;
     Ok(Json(Acted { id: id.to_string(), result }))
 }

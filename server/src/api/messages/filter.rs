@@ -3,21 +3,31 @@
 
 use std::fmt;
 use std::str::FromStr;
+use std::time::Duration;
 
 use jiff::Timestamp;
-use punctual::inspect::{MessageFilter, PAGE_LIMIT_MAX, Page};
+use punctual::clock::{add, between, subtract};
+use punctual::inspect::{Counts, MessageFilter, PAGE_LIMIT_MAX, Page};
 use punctual::model::{
     BatchId, JobName, Key, MessageId, MessageRecord, Phase, Queue, State, Topic,
 };
 use serde::de::{SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use utoipa::{IntoParams, ToSchema};
+use uuid::Uuid;
 
 use crate::app::App;
 use crate::problem::{Answer, Problem};
 
 /// The most rows one request looks at.
 pub(crate) const LOOKED_AT_MAX: usize = 10_000;
+
+/// The most pages one request looks at; a storage may find nothing on some.
+const PAGES_MAX: usize = 50;
+/// How long one page of a list is looked for; behind that the next one goes on.
+pub(crate) const PATIENCE: Duration = Duration::from_millis(10);
+/// How far the instant of an id may be from the one its message was made at.
+pub(crate) const NEAR: Duration = Duration::from_secs(5);
 
 /// Which messages, as asked for.
 #[derive(Clone, Debug, Default, Deserialize, IntoParams, ToSchema)]
@@ -48,9 +58,10 @@ pub(crate) struct MessageQuery {
     pub(crate) error: Option<String>,
     /// Only with at least so many attempts.
     pub(crate) attempt_min: Option<u32>,
-    /// Only those made at this instant or later.
+    /// Only those made at this instant or later. Found by the instant in the id, so that one whose sender chose
+    /// another kind of id, or one of a backfill, may lie on a later page.
     pub(crate) since: Option<String>,
-    /// Only those made before this instant.
+    /// Only those made before this instant, by the instant in the id as well.
     pub(crate) until: Option<String>,
     /// Only where the id, the topic, the queue, a key, the job, the story or the last failure holds this
     /// text.
@@ -102,6 +113,8 @@ pub(crate) struct Wanted {
     since: Option<Timestamp>,
     until: Option<Timestamp>,
     search: Option<String>,
+    /// Whether somebody waits for a page: then it may be short.
+    is_page: bool,
 }
 
 impl MessageQuery {
@@ -127,6 +140,7 @@ impl MessageQuery {
             since: instant("since", self.since.as_ref())?,
             until: instant("until", self.until.as_ref())?,
             search: self.search.as_ref().map(|text| text.to_lowercase()),
+            is_page: false,
         })
     }
 
@@ -191,6 +205,11 @@ impl From<MessageFilter> for Wanted {
 }
 
 impl Wanted {
+    /// For a page that somebody waits for.
+    pub(crate) fn as_page(self) -> Self {
+        Self { is_page: true, ..self }
+    }
+
     /// Only of these states.
     pub(crate) fn of_states(states: &[State]) -> Self {
         MessageFilter { states: states.to_vec(), ..MessageFilter::default() }.into()
@@ -204,6 +223,32 @@ impl Wanted {
             && self.since.is_none()
             && self.until.is_none()
             && self.search.is_none()
+    }
+
+    /// How many there are, when only states and queues are asked for.
+    pub(crate) fn counted(&self, counts: &Counts) -> Option<u64> {
+        let MessageFilter { states, queue, topic, key, job, batch } = &self.filter;
+        let is_counted = topic.is_none() && key.is_none() && job.is_none() && batch.is_none();
+        let matching = counts.messages.iter().filter(|((of, state), _)| {
+            queue.as_ref().is_none_or(|queue| queue == of)
+                && (states.is_empty() || states.contains(state))
+        });
+        (is_counted && self.is_plain()).then(|| matching.map(|(_, count)| count).sum())
+    }
+
+    /// The id behind which a list begins: what was made later than it ends is not looked at. An id tells when
+    /// its message was made, to a few seconds, unless the sender chose it.
+    fn begins(&self, after: Option<MessageId>) -> Option<MessageId> {
+        let until = self.until.map(|until| first_id(add(until, NEAR)));
+        match (after, until) {
+            (Some(after), Some(until)) => Some(after.min(until)),
+            (after, until) => after.or(until),
+        }
+    }
+
+    /// Whether what comes behind an id was made before the list begins.
+    fn ends_before(&self, id: MessageId) -> bool {
+        self.since.is_some_and(|since| id < first_id(subtract(since, NEAR)))
     }
 
     /// Whether a row is meant that the storage found.
@@ -239,6 +284,12 @@ fn found(record: &MessageRecord, part: &str) -> bool {
     texts.into_iter().flatten().any(|text| text.to_lowercase().contains(part))
 }
 
+/// The smallest id of an instant.
+fn first_id(at: Timestamp) -> MessageId {
+    let millisecond = u64::try_from(at.as_millisecond()).unwrap_or(0);
+    MessageId::from_uuid(Uuid::from_u64_pair(millisecond << 16, 0))
+}
+
 /// What was found.
 #[derive(Debug, Default)]
 pub(crate) struct Found {
@@ -260,10 +311,12 @@ pub(crate) async fn look(
     takes: impl Fn(&MessageRecord) -> bool,
 ) -> punctual::Result<Found> {
     let now = app.clock.now();
-    let mut found = Found { next: after, ..Found::default() };
+    let mut found = Found { next: wanted.begins(after), ..Found::default() };
+    let mut pages = 0;
     // Whoever takes every row has enough with the first page; whoever looks for few goes on in large ones.
     let mut size = limit.clamp(1, PAGE_LIMIT_MAX);
-    while found.looked_at < LOOKED_AT_MAX {
+    while found.looked_at < LOOKED_AT_MAX && pages < PAGES_MAX {
+        pages += 1;
         let page = Page { after: found.next, limit: size.min(LOOKED_AT_MAX - found.looked_at) };
         let paged = app.punctual.admin().messages(wanted.filter.clone(), page).await?;
         for record in paged.rows {
@@ -280,6 +333,10 @@ pub(crate) async fn look(
             None => return Ok(Found { next: None, ..found }),
             Some(_) if found.rows.len() == limit => return Ok(found),
             Some(next) => found.next = Some(next),
+        }
+        let is_over = found.next.is_some_and(|next| wanted.ends_before(next));
+        if is_over || (wanted.is_page && between(now, app.clock.now()) > PATIENCE) {
+            return Ok(found);
         }
         size = PAGE_LIMIT_MAX;
     }

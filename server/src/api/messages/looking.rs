@@ -19,6 +19,7 @@ use crate::api::executions::ExecutionView;
 use crate::app::App;
 use crate::caller::{Caller, Role};
 use crate::extract::{Path, Query};
+use crate::live;
 use crate::page::PageQuery;
 use crate::problem::{Answer, Problem};
 use crate::surroundings;
@@ -91,7 +92,7 @@ pub(crate) async fn listed(
 ) -> Answer<MessageList> {
     let page = PageQuery { limit: query.limit, after: query.after.clone() };
     let page = page.page()?;
-    let found = look(app, &query.wanted()?, page.after, page.limit, takes).await?;
+    let found = look(app, &query.wanted()?.as_page(), page.after, page.limit, takes).await?;
     let now = app.clock.now();
     Ok(MessageList {
         more: found.next.is_some() && found.rows.len() < page.limit,
@@ -110,6 +111,9 @@ pub(crate) async fn count(
 ) -> Answer<Json<CountView>> {
     caller.must_be(Role::Viewer)?;
     let wanted = query.wanted()?;
+    if let Some(count) = wanted.counted(&*live::counts_now(&app).await?) {
+        return Ok(Json(CountView { count, more: false }));
+    }
     if wanted.is_plain() {
         let counted = app.punctual.admin().count(&wanted.filter).await?;
         return Ok(Json(CountView { count: counted.count, more: counted.more }));

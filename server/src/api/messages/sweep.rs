@@ -127,6 +127,7 @@ pub(crate) async fn sweep(app: &App, act: Act, ids: &[MessageId]) -> Result<Swep
             }
         }
     }
+    app.node().dead_groups.forget();
     Ok(swept)
 }
 

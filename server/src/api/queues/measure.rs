@@ -2,6 +2,7 @@
 //! bounded number of the newest rows.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -22,7 +23,7 @@ const WINDOW: Duration = Duration::from_secs(60);
 
 /// What was measured of every queue.
 #[derive(Debug, Default)]
-pub(super) struct Measured {
+pub(crate) struct Measured {
     queues: BTreeMap<Queue, Measures>,
 }
 
@@ -36,12 +37,12 @@ struct Measures {
 
 impl Measured {
     /// Looks at the newest rows.
-    pub(super) async fn of(app: &App, now: Timestamp) -> Result<Self> {
-        let mut measured = Self::default();
+    pub(super) async fn of(app: &App) -> Result<Arc<Self>> {
+        let (mut measured, now) = (Self::default(), app.clock.now());
         measured.waiting(app, now).await?;
         measured.coming(app, now).await?;
         measured.going(app, now).await?;
-        Ok(measured)
+        Ok(Arc::new(measured))
     }
 
     fn at(&mut self, queue: &Queue) -> &mut Measures {
