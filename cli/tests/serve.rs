@@ -2,115 +2,13 @@
 #![cfg(unix)]
 #![expect(clippy::unwrap_used, reason = "these are all tests")]
 
-use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::path::Path;
-use std::process::{Child, ChildStderr, Command, Output, Stdio};
-use std::sync::mpsc::{Receiver, channel};
-use std::time::Duration;
+mod running;
 
+use std::net::TcpListener;
+use std::os::unix::net::UnixDatagram;
+
+use running::{PATIENCE, Server, output, punctual, text};
 use serde_json::Value;
-
-/// Longer than anything here takes on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(60);
-
-fn punctual(folder: &Path, args: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_punctual"));
-    command.current_dir(folder).args(args).env("PUNCTUAL__LOG__LEVEL", "info");
-    command
-}
-
-fn output(folder: &Path, args: &[&str]) -> Output {
-    punctual(folder, args).output().unwrap()
-}
-
-fn text(bytes: &[u8]) -> String {
-    String::from_utf8_lossy(bytes).into_owned()
-}
-
-/// What a process says, line by line, read by a thread that ends with it.
-fn lines_of(stream: ChildStderr) -> Receiver<String> {
-    let (sender, lines) = channel();
-    std::thread::spawn(move || {
-        for line in BufReader::new(stream).lines().map_while(Result::ok) {
-            if sender.send(line).is_err() {
-                return;
-            }
-        }
-    });
-    lines
-}
-
-/// A server that was started, and what it says. Killed when the test ends early.
-struct Server {
-    child: Child,
-    lines: Receiver<String>,
-    address: SocketAddr,
-}
-
-impl Server {
-    fn start(folder: &Path, args: &[&str]) -> Self {
-        let args = [&["serve", "--listen", "127.0.0.1:0"], args].concat();
-        let mut child = punctual(folder, &args).stderr(Stdio::piped()).spawn().unwrap();
-        let lines = lines_of(child.stderr.take().unwrap());
-        let nowhere = SocketAddr::from(([0, 0, 0, 0], 0));
-        let mut server = Self { child, lines, address: nowhere };
-        let greeting = server.line_with("listens on http://");
-        let address = greeting.split("http://").nth(1).unwrap().split(' ').next().unwrap();
-        server.address = address.parse().unwrap();
-        server
-    }
-
-    /// The next line that contains some words.
-    fn line_with(&mut self, words: &str) -> String {
-        let mut seen = Vec::new();
-        while let Ok(line) = self.lines.recv_timeout(PATIENCE) {
-            if line.contains(words) {
-                return line;
-            }
-            seen.push(line);
-        }
-        panic!("it did not say {words:?}, but:\n{}", seen.join("\n"));
-    }
-
-    fn get(&self, path: &str) -> (u16, Value) {
-        let mut stream = TcpStream::connect(self.address).unwrap();
-        stream.set_read_timeout(Some(PATIENCE)).unwrap();
-        let host = self.address;
-        write!(stream, "GET {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n").unwrap();
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer).unwrap();
-        let status = answer.split(' ').nth(1).unwrap().parse().unwrap();
-        let body = answer.split_once("\r\n\r\n").unwrap().1;
-        (status, serde_json::from_str(body).unwrap_or_default())
-    }
-
-    fn jobs(&self) -> Vec<String> {
-        let (status, jobs) = self.get("/api/v1/jobs");
-        assert_eq!(status, 200);
-        let items = jobs["items"].as_array().unwrap();
-        items.iter().map(|job| job["name"].as_str().unwrap().to_owned()).collect()
-    }
-
-    fn signal(&self, name: &str) {
-        let sent = Command::new("kill").args([name, &self.child.id().to_string()]).status();
-        assert!(sent.unwrap().success());
-    }
-
-    /// Asks it to stop, and answers how that went.
-    fn stop(mut self) -> Option<i32> {
-        self.signal("-TERM");
-        self.line_with("stopped; everything that ran has finished");
-        self.child.wait().unwrap().code()
-    }
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
 
 #[test]
 fn serves_the_jobs_of_its_configuration_and_stops_in_order() {
@@ -146,11 +44,7 @@ fn a_cron_text_of_the_environment_wins_over_the_file() {
     let args = ["serve", "--listen", "127.0.0.1:0", "--storage", &storage];
     let mut command = punctual(folder.path(), &args);
     command.env("Messaging__Scheduling__Jobs__nightly__CronExpression", "30 4 * * *");
-    let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
-    let lines = lines_of(child.stderr.take().unwrap());
-    let mut server = Server { child, lines, address: SocketAddr::from(([0, 0, 0, 0], 0)) };
-    server.line_with("listens on");
-    assert_eq!(server.stop(), Some(0));
+    assert_eq!(Server::spawned(command).stop(), Some(0));
     let exported = output(folder.path(), &["export", "--storage", &storage]);
     let exported = text(&exported.stdout);
     let record: Value = serde_json::from_str(exported.lines().nth(1).unwrap()).unwrap();
@@ -185,13 +79,42 @@ fn what_cannot_work_is_one_sentence_with_the_way_out() {
         (&["--storage", "data.db"], 2, "write \"sqlite:data.db\""),
         (&["--config", "none.toml"], 2, "there is no such file"),
         (&["--roles", "cook"], 2, "the flag --roles: server.roles"),
+        // Nobody can make a file there, not even root: a read-only folder for everybody.
         (&["--storage", "sqlite:/proc/none/a.db", "--listen", "127.0.0.1:0"], 1, "/proc/none"),
+        (&["--config", "folder.toml"], 2, "folder.toml"),
+        (&["--config", "bytes.toml"], 2, "bytes.toml"),
     ] {
+        std::fs::create_dir_all(folder.path().join("folder.toml")).unwrap();
+        std::fs::write(folder.path().join("bytes.toml"), b"\xff\xfe").unwrap();
         let output = output(folder.path(), &[&["serve"], args].concat());
         let said = text(&output.stderr);
         assert_eq!(output.status.code(), Some(code), "{args:?}: {said}");
         assert!(said.contains(words), "{args:?}: {said}");
+        let told = said.lines().filter(|line| !line.starts_with("hint: ")).count();
+        assert_eq!(told, 1, "{args:?} is told in one sentence: {said}");
     }
+}
+
+/// A service manager hears when it is ready and when it stops.
+#[test]
+fn a_service_manager_is_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("notify");
+    let socket = UnixDatagram::bind(&path).unwrap();
+    socket.set_read_timeout(Some(PATIENCE)).unwrap();
+    let heard = || {
+        let mut bytes = [0; 1_024];
+        let length = socket.recv(&mut bytes).unwrap();
+        text(&bytes[..length])
+    };
+    let args = ["serve", "--listen", "127.0.0.1:0", "--storage", "memory:"];
+    let mut command = punctual(folder.path(), &args);
+    command.env("NOTIFY_SOCKET", &path);
+    let server = Server::spawned(command);
+    assert!(heard().lines().any(|line| line == "READY=1"));
+    assert_eq!(server.get("/health/ready").0, 200, "it says so when it is ready, not before");
+    assert_eq!(server.stop(), Some(0));
+    assert!(heard().lines().any(|line| line == "STOPPING=1"));
 }
 
 #[test]

@@ -67,6 +67,12 @@ impl App {
         Self { auth, ..self }
     }
 
+    /// Keeps entries of the audit trail for so long; 400 days without it.
+    #[must_use]
+    pub fn auditing_for(self, kept: std::time::Duration) -> Self {
+        Self { audit: self.audit.clone().keeping(kept), ..self }
+    }
+
     /// Says that what is shown is made up.
     #[must_use]
     pub fn demonstrating(self, demo: bool) -> Self {

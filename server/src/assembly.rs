@@ -25,6 +25,7 @@ use crate::listen::{Listening, listen};
 use crate::metrics::Meters;
 use crate::node::Identity;
 use crate::redact::Redaction;
+use crate::register;
 use crate::router::router;
 use crate::targets::{Tools, resolve};
 use crate::webhooks::Webhooks;
@@ -92,9 +93,13 @@ impl Assembly {
         })
         .authenticating(auth_settings(config)?)
         .demonstrating(demo)
-        .redacting(Redaction::new(&config.redact.names)?)
+        .redacting(Redaction::new(&config.redact.names)?.of_topics(&config.redact.topics)?)
         .stored_in(kind_of(&address), opened.clone())
         .on_node(identity(config), meters, serde_json::to_value(config.hidden()).ok());
+        let app = match config.retention.audit {
+            Some(kept) => app.auditing_for(kept.get()),
+            None => app,
+        };
         warn_without_users(&app).await;
         let schedules = roles.contains(&ServerRole::Scheduler);
         let mut reloader = Reloader::new(&loaded, sources, punctual.clone(), tools);
@@ -167,7 +172,8 @@ impl Running {
 fn identity(config: &Config) -> Identity {
     let roles = serde_json::to_value(&config.server.roles).unwrap_or_default();
     let roles = serde_json::from_value(roles).unwrap_or_default();
-    Identity { roles, ..Identity::default() }
+    let name = config.server.name.clone().or_else(register::host);
+    Identity { name: name.unwrap_or_else(|| Identity::default().name), roles }
 }
 
 /// Waits until the server is told to stop, or is gone.

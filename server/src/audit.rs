@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use punctual::clock::add;
-use punctual::documents::{Document, Documents, Draft, KeyRange};
+use punctual::clock::{add, subtract};
+use punctual::documents::{Document, Documents, Draft, KeyRange, Removed, Seen};
 use punctual::model::{IdSource, Ids};
 use punctual::{Clock, Result};
 use serde::{Deserialize, Serialize};
@@ -92,12 +92,19 @@ pub struct Audit {
     documents: Arc<dyn Documents>,
     clock: Arc<dyn Clock>,
     ids: Arc<dyn IdSource>,
+    kept: Duration,
 }
 
 impl Audit {
     /// A trail kept in these documents.
     pub fn new(documents: Arc<dyn Documents>, clock: Arc<dyn Clock>) -> Self {
-        Self { documents, clock, ids: Arc::new(Ids::random()) }
+        Self { documents, clock, ids: Arc::new(Ids::random()), kept: KEPT_DEFAULT }
+    }
+
+    /// Keeps entries for so long, 400 days when nobody says.
+    #[must_use]
+    pub fn keeping(self, kept: Duration) -> Self {
+        Self { kept, ..self }
     }
 
     /// Writes a change down.
@@ -118,9 +125,29 @@ impl Audit {
         let body = serde_json::to_value(&entry).map_err(|error| {
             punctual::Error::internal("an audit entry cannot be written").caused_by(error)
         })?;
-        let expires_at = Some(add(now, KEPT_DEFAULT));
+        let expires_at = Some(add(now, self.kept));
         let draft = Draft { kind: KIND.to_owned(), key: id, body, expires_at };
         self.documents.put_all(vec![draft], now).await
+    }
+
+    /// Deletes at most so many entries that are older than it keeps them, oldest first; answers how many.
+    /// What was written while it kept them longer has an expiry of its own, which is too late.
+    pub async fn prune(&self, limit: usize) -> Result<u64> {
+        let now = self.clock.now();
+        let until = subtract(now, self.kept);
+        let range = KeyRange { limit, ..KeyRange::default() };
+        let mut deleted = 0;
+        for document in self.documents.list(KIND, range, now).await? {
+            let key = document.key.clone();
+            // Ids grow with time, so that nothing after this one is older.
+            if read(document)?.at > until {
+                break;
+            }
+            if self.documents.remove(KIND, &key, Seen::Any).await? == Removed::Removed {
+                deleted += 1;
+            }
+        }
+        Ok(deleted)
     }
 
     /// At most so many entries, newest first, that come after an id.

@@ -213,16 +213,19 @@ impl Auth {
             Problem::new(StatusCode::UNAUTHORIZED, sentence)
         })?;
         // A token is never more than the one who made it.
-        let role = match self.users.find(&token.user).await? {
+        let owner = self.users.find(&token.user).await?;
+        let most = owner.as_ref().map_or(Role::Admin, |user| user.role);
+        let role = match owner {
             Some(user) if user.disabled => {
                 let sentence = format!("the user {:?} of this token is disabled", user.name);
                 return Err(Problem::new(StatusCode::UNAUTHORIZED, sentence));
             }
-            Some(user) => token.role().min(user.role),
-            None => token.role(),
+            _ => token.role().min(most),
         };
-        let scopes = token.scopes.clone();
-        Ok(Caller { from, scopes, ..Caller::new(format!("token {}", token.name), role) })
+        let mut scopes = token.scopes.clone();
+        scopes.retain(|scope| most >= scope.needs());
+        let (name, owner) = (format!("token {}", token.name), Some(token.user));
+        Ok(Caller { from, scopes, owner, ..Caller::new(name, role) })
     }
 
     async fn by_cookie(&self, headers: &HeaderMap, from: Option<IpAddr>) -> Answer<Option<Caller>> {

@@ -66,12 +66,19 @@ pub struct Caller {
     pub scopes: Vec<Scope>,
     /// What changing calls must show, when a cookie says who calls.
     pub csrf: Option<String>,
+    /// Whose token it is, when a token says who calls.
+    pub owner: Option<String>,
 }
 
 impl Caller {
     /// Somebody of a role.
     pub fn new(name: impl Into<String>, role: Role) -> Self {
-        Self { name: name.into(), role, from: None, scopes: Vec::new(), csrf: None }
+        Self { name: name.into(), role, from: None, scopes: Vec::new(), csrf: None, owner: None }
+    }
+
+    /// The person behind the call: the owner of the token, or who calls.
+    pub fn person(&self) -> &str {
+        self.owner.as_deref().unwrap_or(&self.name)
     }
 
     /// Refuses when neither a scope nor the role of an operator allows it.

@@ -261,7 +261,7 @@ pub struct SecretsConfig {
 pub struct RedactConfig {
     /// Names of members of JSON bodies and of headers, whatever their case.
     pub names: Vec<String>,
-    /// Topics whose bodies are not shown at all.
+    /// Topics whose bodies are not shown at all; `orders.*` is all that begin so.
     pub topics: Vec<String>,
 }
 

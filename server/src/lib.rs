@@ -25,6 +25,7 @@ mod metrics;
 mod node;
 mod page;
 mod problem;
+mod pruner;
 pub mod queues;
 mod redact;
 mod register;

@@ -39,8 +39,6 @@ const IDLE_EVERY: i64 = 10;
 const WRITE_EVERY: i64 = 60;
 /// Over how many seconds rates are measured.
 const RATE_SECONDS: u32 = 10;
-/// The most expired documents that are deleted at once.
-const EXPIRE_MAX: usize = 1_000;
 
 /// What happens now.
 pub(crate) struct Live {
@@ -196,7 +194,6 @@ async fn tick(app: &App) -> Result<()> {
     }
     if now.as_second() % WRITE_EVERY == 0 {
         kept::write(app).await?;
-        app.documents.expire(EXPIRE_MAX, now).await?;
     }
     counts.transpose().map(|_| ())
 }

@@ -16,17 +16,11 @@ const RULES_MAX: usize = 1_000;
 
 /// Which values are hidden. A rule is a path of keys such as `password` or `card.number`: it names every
 /// value whose last keys are these, however deep, in upper or lower case, through lists too. A rule of one
-/// key also names the header.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// key also names the header. Without rules only the headers that carry secrets by custom are hidden.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Redaction {
     paths: Vec<Vec<String>>,
-}
-
-impl Default for Redaction {
-    /// No paths; the headers that carry secrets by custom.
-    fn default() -> Self {
-        Self { paths: Vec::new() }
-    }
+    topics: Vec<String>,
 }
 
 impl Redaction {
@@ -39,7 +33,49 @@ impl Redaction {
             )));
         }
         let paths = rules.iter().map(|rule| path(rule.as_ref())).collect::<Result<_>>()?;
-        Ok(Self { paths })
+        Ok(Self { paths, topics: Vec::new() })
+    }
+
+    /// Hides every body of these topics too; one that ends with `*` stands for all that begin so.
+    pub fn of_topics<Topic: AsRef<str>>(self, topics: &[Topic]) -> Result<Self> {
+        if topics.len() > RULES_MAX {
+            return Err(Error::invalid(format!(
+                "{} topics to hide are too many; at most {RULES_MAX} are allowed",
+                topics.len()
+            )));
+        }
+        let topics = topics.iter().map(|topic| pattern(topic.as_ref())).collect::<Result<_>>()?;
+        Ok(Self { topics, ..self })
+    }
+
+    /// The topics whose bodies are hidden, as they are written.
+    pub fn topics(&self) -> &[String] {
+        &self.topics
+    }
+
+    /// Whether bodies of this topic are hidden as a whole.
+    pub fn hides_topic(&self, topic: &str) -> bool {
+        self.topics.iter().any(|hidden| match hidden.strip_suffix('*') {
+            Some(beginning) => topic.starts_with(beginning),
+            None => topic == hidden,
+        })
+    }
+
+    /// Hides in a job, as definitions and views write it, what the rules name, and everything that goes into
+    /// bodies of hidden topics.
+    pub fn hide_job(&self, job: &mut Value) {
+        self.hide(job);
+        let hides = |topic: &Value| topic.as_str().is_some_and(|topic| self.hides_topic(topic));
+        let published = ["publish", "target"].into_iter().find(|name| hides(&job[*name]["topic"]));
+        if published.is_none() && !hides(&job["topic"]) {
+            return;
+        }
+        if let Some(payload) = job.get_mut("payload").filter(|payload| !payload.is_null()) {
+            *payload = Value::from(HIDDEN);
+        }
+        if let Some(body) = published.and_then(|name| job.get_mut(name)?.get_mut("body")) {
+            *body = Value::from(HIDDEN);
+        }
     }
 
     /// The rules as they are written.
@@ -107,6 +143,17 @@ pub(crate) fn holds_hidden(value: &Value) -> bool {
     }
 }
 
+fn pattern(topic: &str) -> Result<String> {
+    let topic = topic.trim();
+    let name = topic.strip_suffix('*').unwrap_or(topic);
+    if topic.is_empty() || name.contains('*') {
+        return Err(Error::invalid(format!(
+            "the topic {topic:?} cannot be hidden; write one such as orders, or orders.* for all that begin so"
+        )));
+    }
+    Ok(topic.to_owned())
+}
+
 fn path(rule: &str) -> Result<Vec<String>> {
     let keys: Vec<String> = rule.split('.').map(|key| key.trim().to_lowercase()).collect();
     if keys.iter().any(String::is_empty) {
@@ -155,6 +202,51 @@ mod tests {
         assert_eq!((shown["Authorization"].as_str(), shown["tenant"].as_str()), (HIDDEN, "v"));
         let (shown, _) = Redaction::new(&["X-Token"]).unwrap().headers(&headers);
         assert_eq!(shown["x-token"], HIDDEN);
+    }
+
+    #[test]
+    fn topics_are_hidden_by_name_and_by_beginning() {
+        let redaction = Redaction::default().of_topics(&["salaries", "health.*"]).unwrap();
+        for (topic, hidden) in [
+            ("salaries", true),
+            ("salaries.paid", false),
+            ("health.report", true),
+            ("health", false),
+        ] {
+            assert_eq!(redaction.hides_topic(topic), hidden, "{topic}");
+        }
+        for topic in ["", " ", "a*b", "**"] {
+            assert!(Redaction::default().of_topics(&[topic]).is_err(), "{topic:?}");
+        }
+    }
+
+    #[test]
+    fn a_job_of_a_hidden_topic_shows_nothing_of_its_bodies() {
+        let redaction = Redaction::new(&["pin"]).unwrap().of_topics(&["salaries"]).unwrap();
+        for (before, after) in [
+            (
+                json!({"topic": "t", "payload": {"pin": 1}}),
+                json!({"topic": "t", "payload": {"pin": HIDDEN}}),
+            ),
+            (
+                json!({"topic": "salaries", "payload": 1}),
+                json!({"topic": "salaries", "payload": HIDDEN}),
+            ),
+            (json!({"topic": "salaries"}), json!({"topic": "salaries"})),
+            (
+                json!({"publish": {"topic": "salaries", "body": "b"}, "payload": 1}),
+                json!({"publish": {"topic": "salaries", "body": HIDDEN}, "payload": HIDDEN}),
+            ),
+            (
+                json!({"http": {"body": "b"}, "payload": 1}),
+                json!({"http": {"body": "b"}, "payload": 1}),
+            ),
+            (json!("job"), json!("job")),
+        ] {
+            let mut shown = before.clone();
+            redaction.hide_job(&mut shown);
+            assert_eq!(shown, after, "{before}");
+        }
     }
 
     #[test]

@@ -15,6 +15,8 @@ use punctual::model::ProcessId;
 use punctual::{Error, Result};
 use serde::{Deserialize, Serialize};
 
+pub(crate) use machine::host;
+
 use crate::app::App;
 use crate::caller::Caller;
 

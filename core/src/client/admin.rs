@@ -230,8 +230,24 @@ impl Admin {
         change: &'static str,
         decide: impl Fn(&JobRecord, Timestamp) -> Result<Steer>,
     ) -> Result<JobRecord> {
+        let changed = self.change_if(name, change, |_| true, decide).await?;
+        changed.ok_or_else(|| busy(name))
+    }
+
+    /// The same as long as the record is as it should be; nothing otherwise. It is asked about the very
+    /// record that is replaced, since the storage compares its version with the write.
+    async fn change_if(
+        &self,
+        name: &str,
+        change: &'static str,
+        is_right: impl Fn(&JobRecord) -> bool,
+        decide: impl Fn(&JobRecord, Timestamp) -> Result<Steer>,
+    ) -> Result<Option<JobRecord>> {
         for _ in 0..TRIES_MAX {
             let record = self.job(name).await?;
+            if !is_right(&record) {
+                return Ok(None);
+            }
             let now = self.process.now();
             let steer = decide(&record, now)?;
             match self.process.storage.steer(&record.job.name, steer, record.version, now).await? {
@@ -239,7 +255,7 @@ impl Admin {
                     self.process
                         .events
                         .emit(Event::JobSteered { job: record.job.name.clone(), change });
-                    return Ok(*record);
+                    return Ok(Some(*record));
                 }
                 Steered::Raced => {}
                 Steered::Unknown => {
@@ -254,14 +270,28 @@ impl Admin {
     /// code comes back, as new, when it is declared again.
     pub async fn delete_job(&self, job: impl AsRef<str>) -> Result<JobRecord> {
         let name = job.as_ref();
+        self.delete_job_if(name, |_| true).await?.ok_or_else(|| busy(name))
+    }
+
+    /// The same if the job is as it was seen, which is asked about the very record that goes; answers
+    /// nothing, and removes nothing, when it is not.
+    pub async fn delete_job_if(
+        &self,
+        job: impl AsRef<str>,
+        is_as_seen: impl Fn(&JobRecord) -> bool,
+    ) -> Result<Option<JobRecord>> {
+        let name = job.as_ref();
         for _ in 0..TRIES_MAX {
             let record = self.job(name).await?;
+            if !is_as_seen(&record) {
+                return Ok(None);
+            }
             let (job, now) = (&record.job.name, self.process.now());
             match self.process.storage.remove_job(job, record.version, now).await? {
                 Steered::Applied(record) => {
                     let (job, change) = (record.job.name.clone(), "deleted");
                     self.process.events.emit(Event::JobSteered { job, change });
-                    return Ok(*record);
+                    return Ok(Some(*record));
                 }
                 Steered::Raced | Steered::Unknown => {}
             }

@@ -47,7 +47,7 @@ pub(crate) use queues::QueueBoard;
 pub use queues::QueueStatus;
 pub use recent::RECENT_RUNS_MAX;
 pub(crate) use recent::Recent;
-pub(crate) use reconciler::{Came, Reconciler, declare, retire, stored};
+pub(crate) use reconciler::{Came, Reconciler, declare, declare_one, retire, stored};
 pub(crate) use registry::{Registration, Registry};
 pub(crate) use relay::Relay;
 pub(crate) use remote::Remotes;

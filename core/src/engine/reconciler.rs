@@ -73,6 +73,8 @@ pub(crate) enum Came {
     Outdated(Box<JobRecord>),
     /// The name belongs to a job that this application declares.
     Foreign(String),
+    /// What is stored is not what the caller has seen.
+    Different,
 }
 
 /// Every job that the storage remembers, by name.
@@ -92,21 +94,26 @@ pub(crate) async fn declare(
     for some in declarations.chunks(TOGETHER_MAX) {
         let declared = some.iter().map(|declaration| {
             let seen = seen.get(&declaration.job.name).cloned();
-            declare_one(process, declaration, seen, now)
+            declare_one(process, declaration, seen, &|_| true, now)
         });
         came.extend(try_join_all(declared).await?);
     }
     Ok(came)
 }
 
-async fn declare_one(
+/// Stores one declaration as long as what it replaces is as it should be.
+pub(crate) async fn declare_one(
     process: &Process,
     declaration: &Declaration,
     mut seen: Option<JobRecord>,
+    is_right: &(dyn Fn(Option<&JobRecord>) -> bool + Sync),
     now: Timestamp,
 ) -> Result<Came> {
     let name = &declaration.job.name;
     for _ in 0..TRIES_MAX {
+        if !is_right(seen.as_ref()) {
+            return Ok(Came::Different);
+        }
         let record = match (reconcile(seen.as_ref(), declaration, now), seen.take()) {
             (Reconciled::Foreign(owner), _) => return Ok(Came::Foreign(owner)),
             (Reconciled::Unchanged, Some(seen)) => {

@@ -133,3 +133,21 @@ async fn who_wins_is_told_field_by_field() {
     assert_eq!(winner(Field::Enabled), (Winner::Operator, "no".to_owned()));
     assert!(layers[5].why.contains("ada paused it"), "{}", layers[5].why);
 }
+
+#[tokio::test]
+async fn a_change_of_what_was_seen_is_made_once() {
+    let log = Log::default();
+    let bench = started(&log).await;
+    let admin = bench.punctual.admin();
+    let seen = admin.job("hourly").await.unwrap();
+    let is_as_seen = |record: &punctual::model::JobRecord| record.version == seen.version;
+    let edit = || Edit::new().max_retries(1);
+    assert!(admin.edit_if("hourly", edit(), is_as_seen).await.unwrap().is_some());
+    assert!(admin.edit_if("hourly", edit(), is_as_seen).await.unwrap().is_none());
+    assert!(admin.delete_job_if("hourly", is_as_seen).await.unwrap().is_none());
+    let job = || Job::every("made", seconds(60)).topic("t");
+    let new = |record: Option<&punctual::model::JobRecord>| record.is_none();
+    assert!(admin.declare_if(job(), new).await.unwrap().is_some());
+    assert!(admin.declare_if(job().priority(9), new).await.unwrap().is_none());
+    assert_eq!(admin.job("made").await.unwrap().version, 1, "nothing was changed");
+}

@@ -66,7 +66,7 @@ async fn list(
             }
             after = Some(entry.id.clone());
             if wanted.has(&entry) {
-                items.push(entry);
+                items.push(shown(&app, entry));
             }
         }
         if is_last {
@@ -74,4 +74,12 @@ async fn list(
         }
     }
     Ok(Json(Listing { items, next: after }))
+}
+
+/// An entry without what nobody gets to see.
+fn shown(app: &App, mut entry: Entry) -> Entry {
+    for value in [&mut entry.before, &mut entry.after].into_iter().flatten() {
+        app.redaction().hide_job(value);
+    }
+    entry
 }

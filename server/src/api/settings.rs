@@ -20,6 +20,7 @@ pub(crate) fn routes() -> OpenApiRouter<App> {
     responses((status = 200, body = Object), (status = 403, body = Problem)))]
 async fn one(State(app): State<App>, caller: Caller) -> Answer<Json<Value>> {
     caller.must_be(Role::Admin)?;
-    let rules = || json!({ "redact": { "names": app.redaction().rules() } });
+    let hidden = app.redaction();
+    let rules = || json!({ "redact": { "names": hidden.rules(), "topics": hidden.topics() } });
     Ok(Json(app.node().settings.clone().unwrap_or_else(rules)))
 }

@@ -35,6 +35,17 @@ pub enum Scope {
     Publish,
 }
 
+impl Scope {
+    /// The role that may give it to a token of its own.
+    pub(crate) fn needs(self) -> Role {
+        match self {
+            Self::Read => Role::Viewer,
+            Self::Operate | Self::Work | Self::Publish => Role::Operator,
+            Self::Admin => Role::Admin,
+        }
+    }
+}
+
 /// A token, without its secret.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Token {

@@ -5,6 +5,7 @@ use punctual::model::{Queue, TransportName};
 use super::problem::Problem;
 use super::tree::Tree;
 use super::{AuthMode, Config, ServerRole};
+use crate::redact::Redaction;
 use crate::spec::{FieldError, JobSpec};
 
 /// Collects what is wrong.
@@ -30,6 +31,7 @@ impl Config {
             self.check_auth(&mut found);
         }
         self.check_places(&mut found);
+        self.check_redact(&mut found);
         for (name, spec) in &self.jobs {
             self.check_job(name, spec, whole, &mut found);
         }
@@ -103,6 +105,15 @@ impl Config {
                 let problem = "0 works on nothing; give 1 or more, or leave the queue out";
                 found.add(&["queues", name, "concurrency"], problem);
             }
+        }
+    }
+
+    fn check_redact(&self, found: &mut Found<'_>) {
+        if let Err(error) = Redaction::new(&self.redact.names) {
+            found.add(&["redact", "names"], error.to_string());
+        }
+        if let Err(error) = Redaction::default().of_topics(&self.redact.topics) {
+            found.add(&["redact", "topics"], error.to_string());
         }
     }
 

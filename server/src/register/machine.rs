@@ -1,7 +1,7 @@
 //! What the operating system says of this process, as far as it does.
 
 /// The name of the machine.
-pub(super) fn host() -> Option<String> {
+pub(crate) fn host() -> Option<String> {
     let named = std::fs::read_to_string("/proc/sys/kernel/hostname").ok();
     let named = named.or_else(|| std::env::var("HOSTNAME").ok())?;
     Some(named.trim().to_owned()).filter(|name| !name.is_empty())

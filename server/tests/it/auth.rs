@@ -204,7 +204,9 @@ async fn a_viewer_changes_nothing_anywhere_and_nobody_sees_anything() {
                 let is_refused = answered.status == StatusCode::FORBIDDEN
                     // A body that cannot be read is refused before anybody is asked who they are.
                     || answered.status == StatusCode::UNPROCESSABLE_ENTITY
-                    || answered.status == StatusCode::BAD_REQUEST;
+                    || answered.status == StatusCode::BAD_REQUEST
+                    // A viewer may revoke tokens of their own, of which there are none.
+                    || (path.starts_with("/api/v1/tokens") && answered.status == StatusCode::NOT_FOUND);
                 assert!(is_refused, "{method} {path}: {} {}", answered.status, answered.text);
             }
             tried += 1;

@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use super::Admin;
 use crate::client::JobBuilder;
 use crate::config::resolve;
-use crate::engine::{Came, declare, retire, stored};
+use crate::engine::{Came, declare, declare_one, retire, stored};
 use crate::error::{Error, Result};
 use crate::model::{JobName, JobRecord, Origin, Retirement, Steer};
 use crate::policy::{Declaration, DeclaredSet, Reconciled as Decided, reconcile};
@@ -36,23 +36,30 @@ impl Admin {
     /// Its handler is found by its topic, here or in another process. Who makes such jobs from outside
     /// gives them [`JobBuilder::topic`] with a topic that has a handler.
     pub async fn declare(&self, job: JobBuilder) -> Result<(JobRecord, Declared)> {
+        let declared = self.declare_if(job, |_| true).await?;
+        declared.ok_or_else(|| Error::internal("no job came of one job"))
+    }
+
+    /// The same if what is stored under its name is as it was seen, which is asked about the very record
+    /// that is replaced, or about none; answers nothing, and stores nothing, when it is not.
+    pub async fn declare_if(
+        &self,
+        job: JobBuilder,
+        is_as_seen: impl Fn(Option<&JobRecord>) -> bool + Sync,
+    ) -> Result<Option<(JobRecord, Declared)>> {
         let app = self.process.app.clone();
         // Whoever made it changes it: a release has nothing to say about what no release brings.
         let declarations = self.declarations(vec![job], &app, 0, Origin::Runtime)?;
         let now = self.process.now();
-        let mut seen = BTreeMap::new();
-        for declaration in &declarations {
-            let name = &declaration.job.name;
-            seen.extend(self.process.inspect.job(name).await?.map(|record| (name.clone(), record)));
-        }
-        let came = declare(&self.process, &declarations, &seen, now).await?;
-        match came.into_iter().zip(&declarations).next() {
-            Some((Came::Stored(record, declared), _)) => Ok((*record, declared)),
-            Some((Came::Outdated(record), _)) => Ok((*record, Declared::Unchanged)),
-            Some((Came::Foreign(owner), declaration)) => {
-                Err(foreign(&[(&declaration.job.name, &owner)]))
-            }
-            None => Err(Error::internal("no job came of one job")),
+        let Some(declaration) = declarations.first() else {
+            return Err(Error::internal("no declaration came of one job"));
+        };
+        let seen = self.process.inspect.job(&declaration.job.name).await?;
+        match declare_one(&self.process, declaration, seen, &is_as_seen, now).await? {
+            Came::Stored(record, declared) => Ok(Some((*record, declared))),
+            Came::Outdated(record) => Ok(Some((*record, Declared::Unchanged))),
+            Came::Foreign(owner) => Err(foreign(&[(&declaration.job.name, &owner)])),
+            Came::Different => Ok(None),
         }
     }
 
@@ -98,6 +105,8 @@ impl Admin {
                 Came::Stored(..) | Came::Outdated(_) => &mut reconciled.unchanged,
                 // Somebody was faster; the next set is refused as a whole.
                 Came::Foreign(owner) => return Err(foreign(&[(name, &owner)])),
+                // Nobody asked for anything in particular.
+                Came::Different => continue,
             };
             names.push(name.clone());
         }

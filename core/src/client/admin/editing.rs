@@ -20,6 +20,19 @@ impl Admin {
         self.change(job.as_ref(), "edited", decide).await
     }
 
+    /// The same if the job is as it was seen, which is asked about the very record that is changed; answers
+    /// nothing, and changes nothing, when it is not.
+    pub async fn edit_if(
+        &self,
+        job: impl AsRef<str>,
+        edit: Edit,
+        is_as_seen: impl Fn(&JobRecord) -> bool,
+    ) -> Result<Option<JobRecord>> {
+        let decide =
+            |record: &JobRecord, now| Ok(overridden(record, edit.overrides(record, now)?, now));
+        self.change_if(job.as_ref(), "edited", is_as_seen, decide).await
+    }
+
     /// What an edit would come to: the definition, its schedule in words, and its next `count` times.
     /// Nothing is stored.
     pub async fn preview(

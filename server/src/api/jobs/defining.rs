@@ -29,7 +29,7 @@ use crate::spec::JobSpec;
 pub(super) async fn create(
     State(app): State<App>,
     caller: Caller,
-    Body(spec): Body<JobSpec>,
+    Body(mut spec): Body<JobSpec>,
 ) -> Answer<(StatusCode, HeaderMap, Json<JobView>)> {
     caller.must_be(Role::Admin)?;
     let Some(name) = spec.name.clone() else {
@@ -38,19 +38,23 @@ pub(super) async fn create(
             Problem::refused(format!("the job has no name; {problem}")).field("name", problem)
         );
     };
+    hidden::restore(&mut spec, None, app.redaction())?;
     let job = builder(&spec, &name)?;
     // As it is stored, without blanks around it.
     let name = JobName::new(&name)?.to_string();
     match find(&app, &name).await {
         Ok(there) if there.record.retired != Some(Retirement::Removed) => {
-            return Err(Problem::conflict(format!(
-                "there is a job {name:?} already; choose another name, or change it with PUT /api/v1/jobs/{name}"
-            )));
+            return Err(taken(&name));
         }
         Err(problem) if problem.status() != StatusCode::NOT_FOUND => return Err(problem),
         _ => {}
     }
-    declare(&app, &caller, (&name, &spec), job).await?;
+    let is_free = |seen: Option<&JobRecord>| {
+        seen.is_none_or(|record| record.retired == Some(Retirement::Removed))
+    };
+    if !declare(&app, &caller, (&name, &spec), job, is_free).await? {
+        return Err(taken(&name));
+    }
     let change = Change::new("job.create", &name).to(&shown(&spec));
     app.audit().note(&caller, change).await?;
     let (mut headers, view) = answer(&app, &name).await?;
@@ -80,9 +84,13 @@ pub(super) async fn replace(
     let record = find(&app, &name).await?.record;
     ours(&record, "replaced")?;
     tag::check(&headers, &record)?;
-    hidden::restore(&mut spec, &record)?;
+    hidden::restore(&mut spec, Some(&record), app.redaction())?;
     let job = builder(&spec, &name)?;
-    declare(&app, &caller, (&name, &spec), job).await?;
+    let is_seen =
+        |seen: Option<&JobRecord>| seen.is_some_and(|record| tag::matches(&headers, record));
+    if !declare(&app, &caller, (&name, &spec), job, is_seen).await? {
+        return Err(tag::changed(&find(&app, &name).await?.record));
+    }
     let change = Change::new("job.replace", &name)
         .from(&serde_json::json!({ "schedule": record.declared.schedule, "topic": record.declared.topic }))
         .to(&shown(&spec));
@@ -109,7 +117,10 @@ pub(super) async fn delete(
         ours(&record, "deleted")?;
     }
     tag::check(&headers, &record)?;
-    app.punctual.admin().delete_job(&name).await?;
+    let is_seen = |record: &JobRecord| tag::matches(&headers, record);
+    if app.punctual.admin().delete_job_if(&name, is_seen).await?.is_none() {
+        return Err(tag::changed(&find(&app, &name).await?.record));
+    }
     let before = serde_json::json!({
         "schedule": record.declared.schedule, "topic": record.declared.topic, "runs": record.runs,
     });
@@ -140,23 +151,33 @@ fn builder(spec: &JobSpec, name: &str) -> Answer<JobBuilder> {
     Err(wrong.into_iter().fold(problem, |problem, one| problem.field(one.field, one.problem)))
 }
 
+/// There is one of this name.
+fn taken(name: &str) -> Problem {
+    Problem::conflict(format!(
+        "there is a job {name:?} already; choose another name, or change it with PUT /api/v1/jobs/{name}"
+    ))
+}
+
+/// Stores a definition if what it replaces is right; answers whether it was.
 async fn declare(
     app: &App,
     caller: &Caller,
     (name, spec): (&str, &JobSpec),
     job: JobBuilder,
-) -> Answer<()> {
+    is_right: impl Fn(Option<&JobRecord>) -> bool + Sync,
+) -> Answer<bool> {
     let admin = app.punctual.admin();
-    let (record, _) = admin.declare(job).await.map_err(|error| match error.kind() {
+    let declared = admin.declare_if(job, is_right).await.map_err(|error| match error.kind() {
         ErrorKind::Conflict => Problem::conflict(error.to_string()),
         _ => Problem::from(error),
     })?;
+    let Some((record, _)) = declared else { return Ok(false) };
     if !spec.enabled && record.paused.is_none() {
         let reason = "its definition says enabled = false".to_owned();
         let pause = PauseRequest { by: caller.name.clone(), reason, until: None };
         admin.pause(name, pause).await?;
     }
-    Ok(())
+    Ok(true)
 }
 
 /// Refuses what somebody else declares, with the way out.

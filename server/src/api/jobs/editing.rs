@@ -4,6 +4,7 @@
 use axum::Json;
 use axum::extract::State;
 use axum::http::HeaderMap;
+use punctual::model::JobRecord;
 use punctual::policy::{Edit, Field, Layer, Winner};
 use punctual::schedule::{Cron, Zone, parse_duration};
 use punctual::{Misfire, Retry};
@@ -82,7 +83,10 @@ pub(super) async fn edit(
     let record = find(&app, &name).await?.record;
     tag::check(&headers, &record)?;
     let edit = request.edit(&name)?;
-    let edited = app.punctual.admin().edit(&name, edit).await?;
+    let is_seen = |record: &JobRecord| tag::matches(&headers, record);
+    let Some(edited) = app.punctual.admin().edit_if(&name, edit, is_seen).await? else {
+        return Err(tag::changed(&find(&app, &name).await?.record));
+    };
     let change = Change::new("job.edit", &name)
         .from(&record.overrides)
         .to(&json!({ "edit": request, "overrides": edited.overrides }));

@@ -4,17 +4,25 @@
 use std::collections::BTreeMap;
 
 use punctual::model::JobRecord;
+use serde_json::Value;
 
 use crate::problem::{Answer, Problem};
+use crate::redact::{HIDDEN, Redaction, holds_hidden};
 use crate::spec::{JobSpec, Secret, Target, Work};
 
-/// Puts the stored secrets where hidden ones came back; refuses those that nobody has stored.
-pub(super) fn restore(spec: &mut JobSpec, record: &JobRecord) -> Answer<()> {
-    let declared = &record.declared;
-    let stored = Work::of(declared.topic.as_str(), &declared.body.bytes).target;
+/// Puts what is stored where something hidden came back; refuses what nobody has stored, which for a new job
+/// is everything.
+pub(super) fn restore(
+    spec: &mut JobSpec,
+    record: Option<&JobRecord>,
+    rules: &Redaction,
+) -> Answer<()> {
+    let declared = record.map(|record| &record.declared);
+    let work = declared.map(|job| Work::of(job.topic.as_str(), &job.body.bytes));
+    let (stored, payload) = work.map_or((None, None), |work| (Some(work.target), work.payload));
     let mut lost = Lost { hidden: Secret::from("").hidden(), fields: Vec::new() };
     if let Some(http) = &mut spec.http {
-        let known = if let Target::Http(known) = &stored { Some(known) } else { None };
+        let known = if let Some(Target::Http(known)) = &stored { Some(known) } else { None };
         lost.each("http.headers", &mut http.headers, known.map(|known| &known.headers));
         if let Some(signature) = &mut http.signature {
             let known = known.and_then(|known| known.signature.as_ref());
@@ -22,8 +30,21 @@ pub(super) fn restore(spec: &mut JobSpec, record: &JobRecord) -> Answer<()> {
         }
     }
     if let Some(command) = &mut spec.command {
-        let known = if let Target::Command(known) = &stored { Some(&known.env) } else { None };
+        let known =
+            if let Some(Target::Command(known)) = &stored { Some(&known.env) } else { None };
         lost.each("command.env", &mut command.env, known);
+    }
+    lost.value(rules, "payload", &mut spec.payload, payload.as_ref());
+    let (called, published) = match &stored {
+        Some(Target::Http(known)) => (known.body.as_ref(), None),
+        Some(Target::Publish(known)) => (None, known.body.as_ref()),
+        _ => (None, None),
+    };
+    if let Some(http) = &mut spec.http {
+        lost.value(rules, "http.body", &mut http.body, called);
+    }
+    if let Some(publish) = &mut spec.publish {
+        lost.value(rules, "publish.body", &mut publish.body, published);
     }
     lost.answer()
 }
@@ -54,16 +75,36 @@ impl Lost {
         }
     }
 
+    /// A value in which something was hidden means the stored one when it is as it was shown.
+    fn value(
+        &mut self,
+        rules: &Redaction,
+        field: &str,
+        given: &mut Option<Value>,
+        known: Option<&Value>,
+    ) {
+        let Some(value) = given.as_ref().filter(|value| holds_hidden(value)) else { return };
+        let shown = known.cloned().map(|mut shown| {
+            rules.hide(&mut shown);
+            shown
+        });
+        match known {
+            Some(known) if *value == *HIDDEN || shown.as_ref() == Some(value) => {
+                *given = Some(known.clone());
+            }
+            _ => self.fields.push(field.to_owned()),
+        }
+    }
+
     fn answer(self) -> Answer<()> {
         if self.fields.is_empty() {
             return Ok(());
         }
         let detail = format!(
-            "there is no stored secret for {}; write it out, or say where it is with env or file",
+            "nothing is stored for {}, which was hidden; write it out, or say where a secret is with env or file",
             self.fields.join(", ")
         );
-        let add =
-            |problem: Problem, field: String| problem.field(field, "no secret is stored here");
+        let add = |problem: Problem, field: String| problem.field(field, "nothing is stored here");
         Err(self.fields.into_iter().fold(Problem::refused(detail), add))
     }
 }

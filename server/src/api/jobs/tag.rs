@@ -25,23 +25,31 @@ pub(super) fn header(record: &JobRecord) -> HeaderMap {
     value.map(|value| (ETAG, value)).into_iter().collect()
 }
 
-/// Refuses an edit of a definition that is not the one the caller has seen. Besides the tag the version is
+/// Whether a definition is the one the caller has seen, or they did not say. Besides the tag the version is
 /// taken, which also counts runs, pauses and skips.
-pub(super) fn check(headers: &HeaderMap, record: &JobRecord) -> Answer<()> {
+pub(super) fn matches(headers: &HeaderMap, record: &JobRecord) -> bool {
     let (tag, version) = (tag(record), format!("\"{}\"", record.version));
     let mut seen = headers.get_all(IF_MATCH).iter().peekable();
     if seen.peek().is_none() {
-        return Ok(());
+        return true;
     }
     let mut tags = seen.flat_map(|value| value.to_str().unwrap_or_default().split(','));
-    if tags.any(|seen| matches!(seen.trim(), "*") || seen.trim() == tag || seen.trim() == version) {
-        return Ok(());
-    }
-    Err(Problem::new(
+    tags.any(|seen| matches!(seen.trim(), "*") || seen.trim() == tag || seen.trim() == version)
+}
+
+/// Refuses an edit of a definition that is not the one the caller has seen. The write compares once more.
+pub(super) fn check(headers: &HeaderMap, record: &JobRecord) -> Answer<()> {
+    if matches(headers, record) { Ok(()) } else { Err(changed(record)) }
+}
+
+/// Somebody was faster.
+pub(super) fn changed(record: &JobRecord) -> Problem {
+    Problem::new(
         StatusCode::PRECONDITION_FAILED,
         format!(
-            "the job {:?} was changed since you looked (it is now {tag}); read it again and decide anew",
-            record.job.name
+            "the job {:?} was changed since you looked (it is now {}); read it again and decide anew",
+            record.job.name,
+            tag(record)
         ),
-    ))
+    )
 }

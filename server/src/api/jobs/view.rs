@@ -7,7 +7,7 @@ use punctual::model::{Execution, JobPhase, JobRecord, Origin, Retirement};
 use punctual::schedule::{Schedule, Spread, format_duration};
 use punctual::status::JobStatus;
 use serde::Serialize;
-use serde_json::Value;
+use serde_json::{Value, json};
 use utoipa::ToSchema;
 
 use super::policies::{JobMisfireView, JobOverlapView, JobRetryView};
@@ -161,10 +161,11 @@ impl JobView {
 
     /// The same without what nobody gets to see.
     pub(crate) fn redacted(mut self, rules: &Redaction) -> Self {
-        rules.hide(&mut self.target);
-        if let Some(payload) = &mut self.payload {
-            rules.hide(payload);
-        }
+        let mut shown =
+            json!({ "topic": self.topic, "target": self.target, "payload": self.payload });
+        rules.hide_job(&mut shown);
+        self.target = shown["target"].take();
+        self.payload = self.payload.map(|_| shown["payload"].take());
         self
     }
 }

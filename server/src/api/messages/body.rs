@@ -8,7 +8,8 @@ use serde::Serialize;
 use serde_json::Value;
 use utoipa::ToSchema;
 
-use crate::redact::Redaction;
+use crate::redact::{HIDDEN, Redaction};
+use crate::spec::{Target, Work};
 
 /// The most bytes of a body that are shown.
 const SHOWN_MAX: usize = 64 << 10;
@@ -31,8 +32,26 @@ pub(crate) struct BodyView {
 }
 
 impl BodyView {
+    /// What may be seen of a body of this topic. What a job without code does is shown without its secrets,
+    /// and of what it publishes no more than of the message it becomes.
+    pub(crate) fn of(topic: &str, body: &Body, redaction: &Redaction) -> Self {
+        let work = Work::of(topic, &body.bytes);
+        let is_hidden = redaction.hides_topic(topic)
+            || matches!(&work.target, Target::Publish(publish) if redaction.hides_topic(&publish.topic));
+        if is_hidden && !body.bytes.is_empty() {
+            let content_type = body.content_type.to_string();
+            let text = Some(HIDDEN.to_owned());
+            return Self { content_type, text, redacted: true, ..Self::default() };
+        }
+        if matches!(work.target, Target::Code(_)) {
+            return Self::new(body, redaction);
+        }
+        let shown = Work { target: work.target.hidden(), ..work };
+        Body::json(&shown).map_or_else(|_| Self::default(), |body| Self::new(&body, redaction))
+    }
+
     /// What may be seen of a body.
-    pub(crate) fn new(body: &Body, redaction: &Redaction) -> Self {
+    fn new(body: &Body, redaction: &Redaction) -> Self {
         let view = Self { content_type: body.content_type.to_string(), ..Self::default() };
         if body.bytes.is_empty() {
             return view;
@@ -68,7 +87,6 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::redact::HIDDEN;
 
     #[test]
     fn a_body_is_shown_as_what_it_is() {
@@ -80,6 +98,24 @@ mod tests {
         assert_eq!(show(b"hello there").text.as_deref(), Some("hello there"));
         assert_eq!(show(b"\xff\x00").base64.as_deref(), Some("/wA="));
         assert_eq!(show(b""), BodyView { content_type: "x/y".into(), ..BodyView::default() });
+    }
+
+    #[test]
+    fn a_body_of_a_hidden_topic_and_the_secrets_of_a_target_are_not_shown() {
+        let redaction = Redaction::default().of_topics(&["salaries"]).unwrap();
+        let body = |value: serde_json::Value| Body::json(&value).unwrap();
+        let show = |topic: &str, body: &Body| BodyView::of(topic, body, &redaction);
+        let hidden = show("salaries", &body(json!({"paid": 5})));
+        assert_eq!(
+            (hidden.text.as_deref(), hidden.json, hidden.redacted),
+            (Some(HIDDEN), None, true)
+        );
+        let publishes = json!({"target": {"publish": {"topic": "salaries", "body": "5"}}});
+        assert!(show("punctual.publish", &body(publishes)).json.is_none());
+        let calls = json!({"target": {"http": {"url": "http://x/", "headers": {"x-key": "hush"}}}});
+        let shown = show("punctual.http", &body(calls)).json.unwrap();
+        assert!(!shown.to_string().contains("hush") && shown.to_string().contains("http://x/"));
+        assert_eq!(show("other", &body(json!({"paid": 5}))).json, Some(json!({"paid": 5})));
     }
 
     #[test]

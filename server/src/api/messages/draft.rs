@@ -127,10 +127,7 @@ impl PublishRequest {
         let kind = |usual: &str| self.content_type.clone().unwrap_or_else(|| usual.to_owned());
         let json = |value: &Value| {
             if holds_hidden(value) {
-                return Err(Problem::refused(format!(
-                    "the content holds {HIDDEN:?}, which stands for a hidden value; give the value itself, or leave the content out of a clone"
-                ))
-                .field("json", "holds a hidden value"));
+                return Err(hidden_content("json"));
             }
             Ok(Content::raw(value.to_string(), kind("application/json")))
         };
@@ -139,6 +136,9 @@ impl PublishRequest {
                 json(value).map(Some)
             }
             (None, Some(text), None) => {
+                if text == HIDDEN {
+                    return Err(hidden_content("text"));
+                }
                 Ok(Some(Content::raw(text.clone(), kind("text/plain; charset=utf-8"))))
             }
             (None, None, Some(text)) => {
@@ -218,4 +218,12 @@ impl PublishRequest {
         }
         Ok(Some(terms))
     }
+}
+
+/// A view was sent back in which something was hidden.
+fn hidden_content(field: &str) -> Problem {
+    Problem::refused(format!(
+        "the content holds {HIDDEN:?}, which stands for a hidden value; give the value itself, or leave the content out of a clone"
+    ))
+    .field(field, "holds a hidden value")
 }

@@ -140,8 +140,11 @@ pub(crate) async fn one(
     let redaction = app.redaction();
     Ok(Json(MessageDetails {
         headers: redaction.headers(&message.headers).0,
-        body: BodyView::new(&message.body, redaction),
-        checkpoint: record.checkpoint.as_ref().map(|body| BodyView::new(body, redaction)),
+        body: BodyView::of(message.topic.as_str(), &message.body, redaction),
+        checkpoint: record
+            .checkpoint
+            .as_ref()
+            .map(|body| BodyView::of(message.topic.as_str(), body, redaction)),
         terms: message.terms.as_deref().map(terms),
         related: related(&app, &record, &attempts).await?,
         executions: attempts.iter().map(|one: &Execution| ExecutionView::new(one)).collect(),

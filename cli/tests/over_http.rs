@@ -1,0 +1,281 @@
+//! Every command that asks a server, once, against a real server over a socket: for people, for programs, and
+//! with the exit codes that are documented.
+#![cfg(unix)]
+#![expect(clippy::unwrap_used, reason = "these are all tests")]
+
+mod running;
+
+use std::io::Write;
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+
+use running::{Server, text};
+use serde_json::Value;
+
+/// A server, and somebody who asks it.
+struct Site {
+    server: Server,
+    folder: tempfile::TempDir,
+}
+
+impl Site {
+    fn start(args: &[&str]) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let server = Server::start(folder.path(), args);
+        Self { server, folder }
+    }
+
+    fn run(&self, args: &[&str], input: &str) -> Output {
+        run(self.folder.path(), &self.url(), args, input)
+    }
+
+    fn url(&self) -> String {
+        format!("http://{}", self.server.address)
+    }
+
+    /// What a command that must succeed prints.
+    fn printed(&self, args: &[&str]) -> String {
+        let output = self.run(args, "");
+        assert!(output.status.success(), "{args:?}: {}", text(&output.stderr));
+        text(&output.stdout)
+    }
+
+    /// The same for programs.
+    fn json(&self, args: &[&str]) -> Value {
+        let printed = self.printed(&[args, &["--json"]].concat());
+        serde_json::from_str(&printed)
+            .unwrap_or_else(|error| panic!("{args:?}: {error}: {printed}"))
+    }
+
+    /// The exit code and words of a command that must fail.
+    fn refused(&self, args: &[&str]) -> (i32, String) {
+        let output = self.run(args, "");
+        (output.status.code().unwrap(), text(&output.stderr))
+    }
+}
+
+fn run(folder: &Path, url: &str, args: &[&str], input: &str) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_punctual"));
+    command.args(args).current_dir(folder).env("PUNCTUAL_SERVER", url);
+    for name in ["PUNCTUAL_STORAGE", "PUNCTUAL_TOKEN"] {
+        command.env_remove(name);
+    }
+    command.env("XDG_CONFIG_HOME", folder).env("APPDATA", folder);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    // A command that reads nothing may have ended already.
+    let _ = child.stdin.take().unwrap().write_all(input.as_bytes());
+    child.wait_with_output().unwrap()
+}
+
+fn in_memory() -> Site {
+    Site::start(&["--storage", "memory:"])
+}
+
+#[test]
+fn jobs_are_asked_for_and_acted_on() {
+    let site = in_memory();
+    let create = ["jobs", "create", "nightly", "--cron", "0 2 * * *", "--topic", "close"];
+    assert!(site.printed(&create).starts_with("Created nightly: "));
+    assert_eq!(site.refused(&create).0, 4, "it is there already");
+    for (args, words) in [
+        (&["jobs", "list"][..], "nightly"),
+        (&["jobs", "show", "nightly"], "0 2 * * *"),
+        (&["jobs", "next", "nightly", "--count", "2"], "02:00"),
+        (&["jobs", "pause", "nightly", "--reason", "a move", "--for", "2h"], "is paused until"),
+        (&["jobs", "resume", "nightly"], "runs next at"),
+        (&["jobs", "skip", "nightly"], "nightly skips its run of"),
+        (&["jobs", "edit", "nightly", "--cron", "0 3 * * *"], "jobs reset nightly"),
+        (&["jobs", "reset", "nightly"], "is as it was defined"),
+        (&["jobs", "backfill", "nightly", "--from", "-3d", "--dry-run"], "of nightly would run"),
+        (&["jobs", "backfill", "nightly", "--from", "-3d", "--yes"], "nightly"),
+        (&["jobs", "history", "nightly", "--occurrences"], "nightly"),
+    ] {
+        let printed = site.printed(args);
+        let told = printed.contains(words) || args.contains(&"history");
+        assert!(told, "{args:?}: {printed}");
+    }
+    assert_eq!(site.json(&["jobs", "list"])["items"][0]["name"], "nightly");
+    assert_eq!(site.json(&["jobs", "show", "nightly"])["cron"], "0 2 * * *");
+    assert_eq!(site.json(&["jobs", "next", "nightly"])["items"].as_array().unwrap().len(), 10);
+    assert!(site.json(&["jobs", "history", "nightly"])["items"].is_array());
+    assert!(site.json(&["jobs", "trigger", "nightly"])["message"].is_string());
+    assert_eq!(site.refused(&["jobs", "show", "nobody"]).0, 3);
+    assert_eq!(site.refused(&["jobs", "edit", "nightly", "--cron", "0 25 * * *"]).0, 2);
+    assert_eq!(site.refused(&["jobs", "delete", "nightly"]).0, 4, "nobody said yes");
+    assert_eq!(site.printed(&["jobs", "delete", "nightly", "--yes"]), "Deleted nightly.\n");
+}
+
+#[test]
+fn messages_queues_and_dead_letters_are_asked_for_and_acted_on() {
+    let site = in_memory();
+    let publish = ["messages", "publish", "mail", "{\"to\":\"ada\"}", "--queue", "slow"];
+    let id = site.printed(&[&publish[..], &["--delay", "1h"]].concat()).trim().to_owned();
+    for (args, words) in [
+        (&["messages", "list", "--topic", "mail"][..], id.as_str()),
+        (&["messages", "list", "--state", "pending", "--count"], "1\n"),
+        (&["messages", "show", &id], "\"to\": \"ada\""),
+        (&["messages", "why", &id], ""),
+        (&["messages", "reschedule", &id, "--delay", "2h"], "is due in 2h"),
+        (&["messages", "cancel", &id, "--reason", "a test"], "1 message cancelled."),
+        (&["messages", "redrive", &id], "1 message"),
+        (&["messages", "delete", &id, "--yes"], "1 message deleted."),
+        (&["queues", "list"], "slow"),
+        (&["queues", "pause", "slow", "--reason", "too many"], "slow"),
+        (&["queues", "show", "slow"], "too many"),
+        (&["queues", "resume", "slow"], "slow"),
+        (&["queues", "concurrency", "slow", "3"], "3"),
+        (&["queues", "purge", "slow", "--dry-run"], "would purge"),
+        (&["queues", "purge", "slow", "--yes"], "purged"),
+        (&["executions"], ""),
+        (&["workers"], "server"),
+        (&["top"], "queue"),
+        (&["audit"], "queue.pause"),
+    ] {
+        let printed = site.printed(args);
+        assert!(printed.contains(words), "{args:?}: {printed}");
+    }
+    for args in [
+        &["messages", "list"][..],
+        &["queues", "list"],
+        &["dead", "list"],
+        &["dead", "groups"],
+        &["executions"],
+        &["workers"],
+        &["audit", "--what", "queue"],
+    ] {
+        assert!(site.json(args)["items"].is_array(), "{args:?}");
+    }
+    for (args, code) in [
+        (&["messages", "show", id.as_str()][..], 3),
+        (&["messages", "show", "x"], 2),
+        (&["messages", "cancel"], 2),
+        (&["queues", "show", "nobody"], 3),
+        (&["dead", "redrive"], 2),
+        (&["workers", "quiet", "nobody"], 3),
+        (&["colour"], 2),
+    ] {
+        let (found, said) = site.refused(args);
+        assert_eq!(found, code, "{args:?}: {said}");
+    }
+    let process = site.json(&["workers"])["items"][0]["process"].as_str().unwrap().to_owned();
+    site.printed(&["workers", "quiet", &process, "--reason", "a deploy"]);
+    assert_eq!(site.json(&["workers"])["items"][0]["quiet"], true);
+    site.printed(&["workers", "wake", &process]);
+    assert_eq!(site.json(&["workers"])["items"][0]["quiet"], false);
+}
+
+/// A letter that dies of its handler: a job that calls what is not allowed.
+#[test]
+fn dead_letters_are_sent_again_and_thrown_away() {
+    let site = in_memory();
+    // A private address is refused for good, so that nothing is called.
+    let create = ["jobs", "create", "call", "--every", "1h", "--url", "http://10.0.0.1/"];
+    site.printed(&create);
+    for _ in 0..2 {
+        site.printed(&["jobs", "trigger", "call"]);
+    }
+    let dead = || site.json(&["dead", "list"])["items"].as_array().unwrap().len();
+    site.until(|| dead() == 2);
+    assert!(site.printed(&["dead", "list"]).contains("call"));
+    let groups = site.json(&["dead", "groups"]);
+    assert_eq!(groups["items"].as_array().unwrap().len(), 1, "{groups}");
+    let group = groups["items"][0]["fingerprint"].as_str().unwrap();
+    assert!(site.printed(&["dead", "groups"]).contains("10.0.0.1"));
+    let planned = site.printed(&["dead", "redrive", "--group", group, "--dry-run"]);
+    assert!(planned.contains("2 messages"), "{planned}");
+    assert_eq!(site.refused(&["dead", "discard", "--group", group]).0, 4, "nobody said yes");
+    site.printed(&["dead", "redrive", "--group", group, "--yes"]);
+    site.until(|| dead() == 2);
+    site.printed(&["dead", "discard", "--all", "--yes"]);
+    assert_eq!(dead(), 0);
+}
+
+impl Site {
+    /// Looks again until it is so; a command takes long enough between two looks.
+    fn until(&self, is_so: impl Fn() -> bool) {
+        for _ in 0..500 {
+            if is_so() {
+                return;
+            }
+        }
+        panic!("it never was as expected at {}", self.url());
+    }
+}
+
+#[test]
+fn people_tokens_and_webhooks_are_kept() {
+    let site = in_memory();
+    let add = ["users", "add", "ada", "operator"];
+    let added = site.run(&add, "correct horse battery\n");
+    assert!(added.status.success(), "{}", text(&added.stderr));
+    assert_eq!(site.run(&add, "correct horse battery\n").status.code(), Some(4));
+    assert_eq!(site.run(&["users", "add", "bo", "viewer"], "short\n").status.code(), Some(2));
+    assert!(site.printed(&["users", "list"]).contains("operator"));
+    site.printed(&["users", "set-role", "ada", "viewer"]);
+    assert_eq!(site.json(&["users", "list"])["items"][0]["role"], "viewer");
+    site.printed(&["users", "disable", "ada"]);
+    assert_eq!(site.json(&["users", "list"])["items"][0]["disabled"], true);
+    site.printed(&["users", "enable", "ada"]);
+    let changed = site.run(&["users", "password", "ada"], "another horse battery\n");
+    assert!(changed.status.success(), "{}", text(&changed.stderr));
+    site.printed(&["users", "delete", "ada", "--yes"]);
+    let secret = site.printed(&["tokens", "create", "ci", "--scope", "read,publish"]);
+    assert!(secret.contains("pct_"), "{secret}");
+    let tokens = site.json(&["tokens", "list"]);
+    assert!(!tokens.to_string().contains(secret.trim()));
+    assert!(site.printed(&["tokens", "list"]).contains("ci"));
+    site.printed(&["tokens", "revoke", tokens["items"][0]["id"].as_str().unwrap(), "--yes"]);
+    let hook = site.json(&["webhooks", "add", "http://127.0.0.1:9/hook", "--events", "job.*"]);
+    let id = hook["id"].as_str().unwrap().to_owned();
+    assert!(site.printed(&["webhooks", "list"]).contains("127.0.0.1:9"));
+    site.printed(&["webhooks", "disable", &id]);
+    assert_eq!(site.json(&["webhooks", "list"])["items"][0]["enabled"], false);
+    site.printed(&["webhooks", "enable", &id]);
+    site.printed(&["webhooks", "test", &id]);
+    assert!(site.json(&["webhooks", "deliveries", &id])["items"].is_array());
+    site.printed(&["webhooks", "delete", &id, "--yes"]);
+    let doctor = site.run(&["doctor", "--server", &site.url()], "");
+    assert!(doctor.status.success(), "{}{}", text(&doctor.stdout), text(&doctor.stderr));
+}
+
+#[test]
+fn a_server_that_is_not_there_is_told_with_the_way_out() {
+    let folder = tempfile::tempdir().unwrap();
+    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let output = run(folder.path(), &format!("http://{port}"), &["jobs", "list"], "");
+    assert_eq!(output.status.code(), Some(5));
+    let said = text(&output.stderr);
+    assert!(said.contains(&port.to_string()) && said.contains("hint: "), "{said}");
+}
+
+/// Somebody who may only look logs in, looks, and logs out.
+// spec: C-6
+#[test]
+fn a_viewer_logs_in_looks_and_logs_out() {
+    let folder = tempfile::tempdir().unwrap();
+    let storage = format!("sqlite:{}", folder.path().join("a.db").display());
+    let add = ["users", "add", "bob", "viewer", "--storage", &storage];
+    let mut child = running::punctual(folder.path(), &["migrate", "--storage", &storage]);
+    assert!(child.output().unwrap().status.success());
+    let added = run(folder.path(), "", &add, "correct horse battery\n");
+    assert!(added.status.success(), "{}", text(&added.stderr));
+    let args = ["serve", "--listen", "127.0.0.1:0", "--storage", &storage];
+    let mut command = running::punctual(folder.path(), &args);
+    command.env("PUNCTUAL__AUTH__MODE", "password");
+    let site = Site { server: Server::spawned(command), folder };
+    assert_eq!(site.refused(&["jobs", "list"]).0, 6, "nobody is logged in");
+    let login = ["login", &site.url(), "--user", "bob"];
+    let wrong = site.run(&login, "wrong horse battery\n");
+    assert_eq!(wrong.status.code(), Some(6));
+    let output = site.run(&login, "correct horse battery\n");
+    let said = text(&output.stderr);
+    assert!(output.status.success() && said.contains("as bob (viewer)"), "{said}");
+    assert!(site.json(&["jobs", "list"])["items"].is_array());
+    assert_eq!(site.refused(&["messages", "publish", "mail", "1"]).0, 6);
+    let output = site.run(&["logout"], "");
+    let said = text(&output.stderr);
+    assert!(output.status.success() && said.contains("its token is revoked"), "{said}");
+    assert_eq!(site.refused(&["jobs", "list"]).0, 6);
+    assert_eq!(site.server.stop(), Some(0));
+}

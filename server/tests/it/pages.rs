@@ -1,0 +1,48 @@
+//! The dashboard as the server gives it out: a page for everything, and every module a page needs.
+
+use axum::http::StatusCode;
+
+use crate::work::idle;
+
+/// What each page is for, and the name it goes by.
+const PAGES: [&str; 13] = [
+    "overview",
+    "jobs",
+    "calendar",
+    "batches",
+    "messages",
+    "executions",
+    "queues",
+    "dead",
+    "topics",
+    "workers",
+    "storage",
+    "audit",
+    "settings",
+];
+
+// spec: C-9
+#[tokio::test]
+async fn there_is_a_page_for_everything_and_each_module_is_served() {
+    let site = idle();
+    let frame = site.get("/").await;
+    assert_eq!(frame.status, StatusCode::OK);
+    assert!(frame.text.contains("app.js"), "{}", frame.text);
+    let list = site.get("/pages.js").await;
+    assert_eq!(list.headers["content-type"], "text/javascript; charset=utf-8");
+    for page in PAGES {
+        let line = list.text.lines().find(|line| line.trim().starts_with(&format!("{page}: ")));
+        assert!(line.is_some(), "there is no page {page}: {}", list.text);
+    }
+    let modules: Vec<&str> = list
+        .text
+        .split('\'')
+        .filter(|part| part.starts_with("./pages/") && part.ends_with(".js"))
+        .collect();
+    assert!(modules.len() >= PAGES.len() - 1, "{modules:?}");
+    for module in modules {
+        let served = site.get(module.trim_start_matches('.')).await;
+        assert_eq!(served.status, StatusCode::OK, "{module}");
+        assert!(served.text.contains("export "), "{module} shows nothing");
+    }
+}

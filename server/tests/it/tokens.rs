@@ -1,0 +1,83 @@
+//! Tokens of people who may only look, and what is left of a token when its owner may do less.
+
+use axum::body::Body;
+use axum::http::header::{AUTHORIZATION, CONTENT_TYPE};
+use axum::http::{Request, StatusCode};
+use punctual_server::{AuthSettings, Mode, Role};
+use serde_json::{Value, json};
+
+use crate::site::{Answered, Site};
+use crate::work::idle;
+
+const PASSWORD: &str = "correct horse battery";
+
+async fn site(role: &str) -> Site {
+    let settings = AuthSettings { mode: Mode::Password, ..AuthSettings::default() };
+    let site = idle().changed(|app| app.authenticating(settings));
+    let user = json!({ "name": "bob", "role": role, "password": PASSWORD });
+    let made = site.as_role(Role::Admin).post("/api/v1/users", &user).await;
+    assert_eq!(made.status, StatusCode::CREATED, "{}", made.text);
+    site
+}
+
+/// What bob asks, by his password or by a token.
+async fn ask(site: &Site, proof: &str, method: &str, path: &str, body: &Value) -> Answered {
+    let request = Request::builder().method(method).uri(path).header(AUTHORIZATION, proof);
+    let request = request.header(CONTENT_TYPE, "application/json");
+    site.send(request.body(Body::from(body.to_string())).unwrap()).await
+}
+
+fn by_password() -> String {
+    use base64::Engine;
+    let pair = base64::engine::general_purpose::STANDARD.encode(format!("bob:{PASSWORD}"));
+    format!("Basic {pair}")
+}
+
+async fn token(site: &Site, scope: &str) -> Answered {
+    let wanted = json!({ "name": "command line", "scopes": [scope], "expires_in": "90d" });
+    ask(site, &by_password(), "POST", "/api/v1/tokens", &wanted).await
+}
+
+fn bearer(made: &Answered) -> String {
+    assert_eq!(made.status, StatusCode::CREATED, "{}", made.text);
+    format!("Bearer {}", made.json["secret"].as_str().unwrap())
+}
+
+// spec: C-6
+#[tokio::test]
+async fn a_viewer_has_tokens_that_only_look_and_revokes_them() {
+    let site = site("viewer").await;
+    for scope in ["operate", "work", "publish", "admin"] {
+        assert_eq!(token(&site, scope).await.status, StatusCode::FORBIDDEN, "{scope}");
+    }
+    let made = token(&site, "read").await;
+    let bearer = bearer(&made);
+    assert_eq!(ask(&site, &bearer, "GET", "/api/v1/jobs", &Value::Null).await.status, 200);
+    let message = json!({ "topic": "t" });
+    let refused = ask(&site, &bearer, "POST", "/api/v1/messages", &message).await;
+    assert_eq!(refused.status, StatusCode::FORBIDDEN);
+    let listed = ask(&site, &bearer, "GET", "/api/v1/tokens", &Value::Null).await;
+    assert_eq!(listed.json["items"][0]["user"], "bob", "{}", listed.text);
+    let path = format!("/api/v1/tokens/{}", made.json["id"].as_str().unwrap());
+    let foreign = site.as_role(Role::Viewer).call("DELETE", &path, &json!({})).await;
+    assert_eq!(foreign.status, StatusCode::FORBIDDEN, "another viewer cannot");
+    // As a logout does.
+    let revoked = ask(&site, &bearer, "DELETE", &path, &Value::Null).await;
+    assert_eq!(revoked.status, StatusCode::NO_CONTENT, "{}", revoked.text);
+    assert_eq!(ask(&site, &bearer, "GET", "/api/v1/jobs", &Value::Null).await.status, 401);
+}
+
+// spec: C-6
+#[tokio::test]
+async fn a_token_loses_what_its_owner_loses() {
+    let site = site("operator").await;
+    let (publishes, operates) = (token(&site, "publish").await, token(&site, "operate").await);
+    let message = json!({ "topic": "t" });
+    let publish = async |proof: &str| {
+        ask(&site, proof, "POST", "/api/v1/messages", &message).await.status.as_u16()
+    };
+    assert_eq!((publish(&bearer(&publishes)).await, publish(&bearer(&operates)).await), (201, 201));
+    let less = json!({ "role": "viewer" });
+    site.as_role(Role::Admin).call("PATCH", "/api/v1/users/bob", &less).await;
+    assert_eq!((publish(&bearer(&publishes)).await, publish(&bearer(&operates)).await), (403, 403));
+}

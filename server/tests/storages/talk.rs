@@ -1,0 +1,119 @@
+//! A conversation with a server that is written down, so that two storages can be compared. Time stands
+//! still until it is moved, and what is random is replaced by the order in which it was first said.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::Body;
+use axum::http::{HeaderMap, Request};
+use http_body_util::BodyExt;
+use punctual::ManualClock;
+use punctual_connect::Opened;
+use punctual_server::{App, router};
+use serde_json::Value;
+use tower::ServiceExt;
+
+use crate::place::{Place, app};
+
+/// How many characters an id has.
+const ID_LENGTH: usize = 36;
+
+/// A server, and what was said.
+pub(crate) struct Talk {
+    pub(crate) app: App,
+    pub(crate) clock: Arc<ManualClock>,
+    opened: Opened,
+    router: Router,
+    lines: Vec<String>,
+    known: HashMap<String, usize>,
+}
+
+/// What was answered.
+pub(crate) struct Answered {
+    pub(crate) headers: HeaderMap,
+    pub(crate) json: Value,
+}
+
+impl Talk {
+    pub(crate) async fn on(place: &Place) -> Self {
+        let clock = Arc::new(ManualClock::new("2026-03-01T12:00:00Z".parse().unwrap()));
+        let opened = place.open().await;
+        let app = app(&opened, clock.clone(), |builder| builder.queue("slow", 4));
+        let router = router(app.clone());
+        Self { app, clock, opened, router, lines: Vec::new(), known: HashMap::new() }
+    }
+
+    pub(crate) fn later(&self, seconds: u64) {
+        self.clock.advance(Duration::from_secs(seconds));
+    }
+
+    /// Asks, demands a status, and writes the answer down.
+    pub(crate) async fn ask(&mut self, what: &str, body: Value, status: u16) -> Value {
+        self.ask_with(what, &[], body, status).await.json
+    }
+
+    /// The same without a content.
+    pub(crate) async fn get(&mut self, path: &str) -> Value {
+        self.ask(&format!("GET {path}"), Value::Null, 200).await
+    }
+
+    /// The same with headers.
+    pub(crate) async fn ask_with(
+        &mut self,
+        what: &str,
+        headers: &[(&str, &str)],
+        body: Value,
+        status: u16,
+    ) -> Answered {
+        let (method, path) = what.split_once(' ').unwrap();
+        let mut request = Request::builder().method(method).uri(format!("/api/v1{path}"));
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        let content = if body.is_null() { String::new() } else { body.to_string() };
+        let request = request.header("content-type", "application/json");
+        let response =
+            self.router.clone().oneshot(request.body(Body::from(content)).unwrap()).await.unwrap();
+        let (found, headers) = (response.status().as_u16(), response.headers().clone());
+        let bytes = response.into_body().collect().await.unwrap().to_bytes();
+        let mut json: Value = serde_json::from_slice(&bytes).unwrap_or_default();
+        assert_eq!(found, status, "{what} {body}: {}", String::from_utf8_lossy(&bytes));
+        let answered = json.clone();
+        // A secret is new every time.
+        if let Some(secret) = json.get_mut("secret") {
+            *secret = Value::from("(secret)");
+        }
+        let line = format!("{what} {body}\n{found} {json:#}");
+        let line = self.named(&line);
+        self.lines.push(line);
+        Answered { headers, json: answered }
+    }
+
+    /// A text with every id replaced by a number.
+    fn named(&mut self, text: &str) -> String {
+        let mut named = String::new();
+        let mut rest = text;
+        while let Some(first) = rest.chars().next() {
+            let id = rest.get(..ID_LENGTH).filter(|part| uuid::Uuid::parse_str(part).is_ok());
+            if let Some(id) = id {
+                let next = self.known.len() + 1;
+                let number = *self.known.entry(id.to_owned()).or_insert(next);
+                named.push_str(&format!("(id {number})"));
+                rest = &rest[ID_LENGTH..];
+            } else {
+                named.push(first);
+                rest = &rest[first.len_utf8()..];
+            }
+        }
+        named
+    }
+
+    /// What was said, once the storage is closed.
+    pub(crate) async fn end(self) -> Vec<String> {
+        drop((self.app, self.router));
+        self.opened.close().await.unwrap();
+        self.lines
+    }
+}
