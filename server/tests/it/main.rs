@@ -6,6 +6,7 @@
 mod assembly;
 mod auth;
 mod dead;
+mod description;
 mod events;
 mod health;
 mod idempotency;
@@ -22,6 +23,7 @@ mod metrics;
 mod moving;
 mod overview;
 mod queues;
+mod refusals;
 mod remote;
 mod schedules;
 mod site;

@@ -25,11 +25,11 @@ pub(crate) struct PublishRequest {
     pub(super) topic: Option<String>,
     /// The content as JSON; the same as `json`.
     #[serde(deserialize_with = "given")]
-    #[schema(value_type = Option<Object>)]
+    #[schema(value_type = Value)]
     pub(super) body: Option<Value>,
     /// The content as JSON.
     #[serde(deserialize_with = "given")]
-    #[schema(value_type = Option<Object>)]
+    #[schema(value_type = Value)]
     pub(super) json: Option<Value>,
     /// The content as text.
     pub(super) text: Option<String>,
