@@ -106,6 +106,7 @@ export function bounds(schema) {
 export function sample(document, schema, depth = 0) {
   const found = resolve(document, schema);
   if (found.example !== undefined) return found.example;
+  if (found.examples?.length > 0) return found.examples[0];
   if (found.default !== undefined && found.default !== null) return found.default;
   if (found.enum) return found.enum[0];
   if (found.const !== undefined) return found.const;
@@ -138,9 +139,8 @@ export function address(one, values = {}) {
 
 /** The same request for the shell. */
 export function curl(base, one, { values = {}, body } = {}) {
-  const parts = ['curl'];
-  if (one.method !== 'get') parts.push(`-X ${one.method.toUpperCase()}`);
-  parts.push(quoted(base + address(one, values)), '-H "Authorization: Bearer $PUNCTUAL_TOKEN"');
+  const method = one.method === 'get' ? '' : `-X ${one.method.toUpperCase()} `;
+  const parts = [`curl ${method}${quoted(base + address(one, values))}`, '-H "Authorization: Bearer $PUNCTUAL_TOKEN"'];
   if (body !== undefined) parts.push("-H 'Content-Type: application/json'", `-d ${quoted(JSON.stringify(body))}`);
   return parts.join(' \\\n  ');
 }

@@ -4,6 +4,7 @@ import { html, useState } from '../lib/html.js';
 import { Copy } from '../lib/copy.js';
 import { address, bounds, curl, resolve, sample, typeOf } from './document.js';
 import { Schema } from './schema.js';
+import { Words } from './words.js';
 import { reference as text } from '../texts/reference.js';
 
 /** The stream of events never ends, so it cannot be shown as one answer. */
@@ -20,7 +21,7 @@ function Parameters({ list, document }) {
     const schema = resolve(document, one.schema);
     return html`<li key=${one.name}><div class="field-line"><code class="field-name">${one.name}</code><span class="faint mono">${typeOf(one.schema)}</span>
         <span class="badge mute">${text.where[one.in]}</span>${one.required ? html`<span class="badge mute">${text.required}</span>` : null}</div>
-      ${one.description ? html`<p>${one.description}</p>` : null}
+      ${one.description ? html`<p><${Words} text=${one.description} /></p>` : null}
       ${schema.enum ? html`<p class="faint">${text.values} ${schema.enum.map((value) => html`<code>${String(value)}</code> `)}</p>` : null}
       ${bounds(schema) ? html`<p class="faint">${bounds(schema)}</p>` : null}</li>`;
   })}</ul>`;
@@ -31,8 +32,8 @@ const toneOf = (status) => (status < '300' ? 'good' : status < '500' ? 'warn' : 
 function Answers({ list, document }) {
   return html`<h3>${text.answers}</h3><ul class="answers">${list.map((one) => html`<li key=${one.status}>
     ${one.schema && one.status < '300'
-      ? html`<details><summary><span class="badge ${toneOf(one.status)}">${one.status}</span> ${one.about} <span class="faint mono">${typeOf(one.schema)}</span></summary><${Schema} schema=${one.schema} document=${document} /></details>`
-      : html`<span class="badge ${toneOf(one.status)}">${one.status}</span> ${one.about}`}</li>`)}</ul>`;
+      ? html`<details><summary><span class="badge ${toneOf(one.status)}">${one.status}</span> <${Words} text=${one.about} /> <span class="faint mono">${typeOf(one.schema)}</span></summary><${Schema} schema=${one.schema} document=${document} /></details>`
+      : html`<span class="badge ${toneOf(one.status)}">${one.status}</span> <${Words} text=${one.about} />`}</li>`)}</ul>`;
 }
 
 /** Sends what was filled in, with the session of the browser. */
@@ -67,9 +68,9 @@ export function Operation({ one, document, base, open, onToggle }) {
   const body = one.body ? sample(document, one.body) : undefined;
   const endless = one.responses.some((answer) => ENDLESS.includes(answer.type));
   return html`<details class="operation card" id=${one.id} open=${open} onToggle=${(event) => onToggle(event.target.open)}>
-    <summary><span class="method ${one.method}">${one.method.toUpperCase()}</span><code class="path">${one.path}</code><span class="soft summary">${one.summary}</span></summary>
+    <summary><span class="method ${one.method}">${one.method.toUpperCase()}</span><code class="path">${one.path}</code><span class="soft summary"><${Words} text=${one.summary} /></span></summary>
     ${open ? html`<div class="body">
-      ${one.description ? html`<p>${one.description}</p>` : null}
+      ${one.description ? html`<p><${Words} text=${one.description} /></p>` : null}
       ${one.parameters.length > 0 ? html`<${Parameters} list=${one.parameters} document=${document} />` : null}
       ${one.body ? html`<h3>${one.bodyRequired ? text.body : text.bodyOptional}</h3><${Schema} schema=${one.body} document=${document} />
         <h3>${text.example}</h3><${Code}>${JSON.stringify(body, null, 2)}<//>` : null}

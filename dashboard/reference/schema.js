@@ -2,6 +2,7 @@
 
 import { html } from '../lib/html.js';
 import { alternatives, bounds, fields, inner, nameOf, resolve, typeOf } from './document.js';
+import { Words } from './words.js';
 import { reference as text } from '../texts/reference.js';
 
 const DEPTH = 6;
@@ -10,7 +11,7 @@ function About({ schema, document }) {
   const found = resolve(document, schema);
   const limits = bounds(found);
   const words = schema.description ?? found.description;
-  return html`${words ? html`<p>${words}</p>` : null}
+  return html`${words ? html`<p><${Words} text=${words} /></p>` : null}
     ${found.enum ? html`<p class="faint">${text.values} ${found.enum.map((value) => html`<code>${String(value)}</code> `)}</p>` : null}
     ${limits ? html`<p class="faint">${limits}</p>` : null}`;
 }

@@ -89,10 +89,10 @@ fn readable(place: &str, text: &str) -> Answer<()> {
     if decoded.contains(&0) {
         return Err(Problem::malformed(format!("{place} holds a NUL sign (%00); leave it out")));
     }
-    if std::str::from_utf8(&decoded).is_err() {
-        return Err(Problem::malformed(format!("{place} is not UTF-8 once its %xx are read")));
+    match std::str::from_utf8(&decoded) {
+        Ok(_) => Ok(()),
+        Err(_) => Err(Problem::malformed(format!("{place} is not UTF-8 once its %xx are read"))),
     }
-    Ok(())
 }
 
 /// Whether the body says that it is JSON; another type is refused.

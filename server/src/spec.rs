@@ -29,6 +29,8 @@ pub use target::{
 /// `http`, `command`, `publish` and `topic`. Lengths are texts such as `30s`, `5m` or `1h 30m`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(default, deny_unknown_fields)]
+#[schema(example = json!({ "name": "nightly-report", "cron": "0 2 * * *", "zone": "Europe/Warsaw",
+    "topic": "report", "retry": 3 }))]
 pub struct JobSpec {
     /// Its name. In a configuration the name of the table says it.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -38,7 +38,8 @@ const LENGTH_MAX: &str = "600";
 /// name of a zone is a text to the document, and most texts are none.
 const CHECKS: &str = "not_a_server_error,status_code_conformance,content_type_conformance,\
      response_headers_conformance,response_schema_conformance,negative_data_rejection,\
-     missing_required_header,unsupported_method,allow_header_conformance";
+     missing_required_header,unsupported_method,allow_header_conformance,use_after_free,\
+     ensure_resource_availability";
 /// What is not asked, and why: the stream has no end, and a claim waits for work by its nature.
 const LEFT_OUT: [&str; 2] = ["/api/v1/events", "/api/v1/work/claim"];
 /// Jobs to ask about.
@@ -98,7 +99,14 @@ fn ask(python: &Path, document: &str, target: &Path) -> Command {
     command
         .arg(LENGTH_MAX)
         .arg(python.with_file_name("st"))
-        .args(["run", document, "--checks", CHECKS, "--phases", "examples,coverage,fuzzing"])
+        .args([
+            "run",
+            document,
+            "--checks",
+            CHECKS,
+            "--phases",
+            "examples,coverage,fuzzing,stateful",
+        ])
         .args(["--seed", "1", "--max-examples", "20", "--generation-database", "none"])
         .args(["--workers", "2", "--request-timeout", "20", "--continue-on-failure"])
         .args(["--warnings", "off"]);

@@ -22,7 +22,7 @@ const KEY: &str = "Idempotency-Key";
 
 /// Why an operation says no, and what that means.
 const PROBLEMS: [(StatusCode, &str); 11] = [
-    (StatusCode::BAD_REQUEST, "The path or the JSON of the body cannot be read."),
+    (StatusCode::BAD_REQUEST, "The path, the query or the JSON of the body cannot be read."),
     (StatusCode::UNAUTHORIZED, "Nobody knows who calls, or what they showed is wrong."),
     (
         StatusCode::FORBIDDEN,
@@ -145,11 +145,11 @@ fn complete(operation: &mut Operation, changes: bool) {
     let (in_path, in_query) = (has(&ParameterIn::Path), has(&ParameterIn::Query));
     let has_body = operation.request_body.is_some();
     let possible = PROBLEMS.iter().map(|(status, _)| *status).filter(|status| match *status {
-        StatusCode::BAD_REQUEST => in_path || has_body,
+        StatusCode::BAD_REQUEST => in_path || in_query || has_body,
         StatusCode::NOT_FOUND => in_path,
         StatusCode::CONFLICT | StatusCode::PAYLOAD_TOO_LARGE => changes,
         StatusCode::UNSUPPORTED_MEDIA_TYPE => has_body,
-        StatusCode::UNPROCESSABLE_ENTITY => changes || in_query,
+        StatusCode::UNPROCESSABLE_ENTITY => changes || in_path || in_query,
         StatusCode::PRECONDITION_FAILED => false,
         _ => true,
     });

@@ -25,6 +25,7 @@ use crate::spec::{JobSpec, RetrySpec};
 /// What is to be different about a job. What is not said stays as it is.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
 #[serde(default, deny_unknown_fields)]
+#[schema(example = json!({ "cron": "0 3 * * *", "timeout": "5m" }))]
 pub(super) struct JobEditRequest {
     /// Another cron text, in the zone the job has unless `zone` names one.
     #[serde(skip_serializing_if = "Option::is_none")]

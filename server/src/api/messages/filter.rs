@@ -128,6 +128,7 @@ impl MessageQuery {
         let states = named("state", &self.state, &State::ALL, |state| state.as_str())?;
         let known = Phase::ALL.map(|(phase, _)| phase);
         let phases = named("phase", &self.phase, &known, |phase| phase.as_str())?;
+        without_nul(&[("queue", self.queue.as_ref()), ("key", self.key.as_ref())])?;
         let queue = self.queue.clone().map(Queue::from);
         let filter = MessageFilter {
             states,
@@ -159,6 +160,17 @@ impl MessageQuery {
         }
         self.wanted()
     }
+}
+
+/// Refuses texts that no queue and no key can be, and that some storages cannot even look for.
+fn without_nul(fields: &[(&str, Option<&String>)]) -> Answer<()> {
+    for (field, text) in fields {
+        if text.is_some_and(|text| text.contains('\0')) {
+            let problem = "holds a NUL sign; leave it out";
+            return Err(Problem::refused(format!("the {field} {problem}")).field(*field, problem));
+        }
+    }
+    Ok(())
 }
 
 /// Words that must be among those that are known.
