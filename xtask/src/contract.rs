@@ -63,8 +63,10 @@ pub(crate) fn run(workspace: &Workspace, is_required: bool) -> Result<Tally> {
     let records = local_servers::records(workspace);
     let running = Running::start(program, Durability::Relaxed, &records)?;
     let document = format!("{}/api/openapi.json", running.address());
+    let script = running.place().folder.join("validate.py");
+    fs::write(&script, VALIDATE).with_context(|| format!("write {}", script.display()))?;
     let mut validate = Command::new(&python);
-    validate.args(["-c", VALIDATE, &document]);
+    validate.arg(script).arg(&document);
     let mut tally = pass_or_fail(validate)?;
     tally += pass_or_fail(ask(&python, &document, &workspace.target()))?;
     Ok(tally)
