@@ -11,7 +11,7 @@ use axum::http::header::CONTENT_TYPE;
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, StatusCode};
 use bytes::Bytes;
-use serde::de::DeserializeOwned;
+use serde::de::{DeserializeOwned, IgnoredAny};
 use serde_json::error::Category;
 use serde_path_to_error::Track;
 
@@ -129,8 +129,15 @@ pub(crate) fn read<T: DeserializeOwned>(bytes: &[u8]) -> Answer<T> {
     let mut json = serde_json::Deserializer::from_slice(bytes);
     let mut track = Track::new();
     let from = serde_path_to_error::Deserializer::new(&mut json, &mut track);
-    let value = T::deserialize(Strict(from))
-        .map_err(|error| body_problem(&track.path().to_string(), &error))?;
+    let value = T::deserialize(Strict(from)).map_err(|error| {
+        let path = track.path().to_string();
+        // Where a word of a list belongs, a number or a truth is called a mistake of writing; it is none.
+        let is_json = || serde_json::from_slice::<IgnoredAny>(bytes).is_ok();
+        if error.classify() == Category::Syntax && is_json() {
+            return wrong("the body", &path, "one of the known words is expected here, as a text");
+        }
+        body_problem(&path, &error)
+    })?;
     json.end().map_err(|error| body_problem(".", &error))?;
     Ok(value)
 }
@@ -195,6 +202,14 @@ mod tests {
     #[derive(Deserialize)]
     struct Item {
         count: u8,
+        #[serde(default)]
+        size: Option<Size>,
+    }
+
+    #[derive(Deserialize)]
+    #[serde(rename_all = "snake_case")]
+    enum Size {
+        Small,
     }
 
     #[derive(Deserialize)]
@@ -204,7 +219,8 @@ mod tests {
 
     fn router() -> Router {
         let body = |Body(asked): Body<Asked>| async move {
-            asked.items.iter().map(|item| u32::from(item.count)).sum::<u32>().to_string()
+            let counts = asked.items.iter().filter(|item| !matches!(item.size, Some(Size::Small)));
+            counts.map(|item| u32::from(item.count)).sum::<u32>().to_string()
         };
         let list = |Query(asked): Query<Listed>| async move { format!("{:?}", asked.limit) };
         let one = |Path(number): Path<u8>| async move { number.to_string() };
@@ -237,7 +253,7 @@ mod tests {
     async fn a_body_is_read_or_refused_by_name() {
         let json = Some("application/json; charset=utf-8");
         let long = format!("{{\"items\":[],\"x\":\"{}\"}}", "x".repeat(200));
-        let table: [(Option<&str>, &[u8], u16, &str); 12] = [
+        let table: [(Option<&str>, &[u8], u16, &str); 14] = [
             (json, br#"{"items":[{"count":2},{"count":3}]}"#, 200, "5"),
             (None, b"", 200, "0"),
             (Some("application/merge-patch+json"), b"{}", 200, "0"),
@@ -249,6 +265,8 @@ mod tests {
             (json, br#"{"items":[{"count":2},{"count":900}]}"#, 422, "items[1].count"),
             (json, long.as_bytes(), 413, "larger"),
             (json, b"[]", 422, "sequence"),
+            (json, br#"{"items":[{"count":2,"size":"small"}]}"#, 200, "0"),
+            (json, br#"{"items":[{"count":2,"size":true}]}"#, 422, "items[0].size"),
             (json, br#"{"items":[[2]]}"#, 422, "items[0]"),
         ];
         for (kind, body, status, said) in table {

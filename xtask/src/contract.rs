@@ -110,7 +110,7 @@ fn ask(python: &Path, document: &str, target: &Path) -> Command {
             "examples,coverage,fuzzing,stateful",
         ])
         .args(["--seed", "1", "--max-examples", "20", "--generation-database", "none"])
-        .args(["--workers", "2", "--request-timeout", "20", "--continue-on-failure"])
+        .args(["--workers", "1", "--request-timeout", "20", "--continue-on-failure"])
         .args(["--warnings", "off"]);
     for path in LEFT_OUT {
         command.args(["--exclude-path", path]);
