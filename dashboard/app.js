@@ -27,7 +27,7 @@ function Side({ page, open, onClose, version }) {
   return html`<nav class="side ${open ? 'open' : ''}" aria-label=${shell.menu}>
     <a class="brand" href=${to(['overview'])} onClick=${onClose}><${Logo} />${shell.name}</a>
     ${WORK.map(item)}<h2>${shell.groups.system}</h2>${SYSTEM.map(item)}
-    <div class="foot">${version}</div>
+    <div class="foot"><a href="./api/docs">${shell.api}</a> · ${version}</div>
   </nav>`;
 }
 

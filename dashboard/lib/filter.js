@@ -76,7 +76,7 @@ function wrongWith(found, { keys, words }, seen) {
   if (!known.operators.includes(found.operator)) return texts.problem.operator(found.key, known.operators.join(' '));
   if (Boolean(found.path) !== Boolean(known.path)) return texts.problem.path;
   if (found.value === '') return texts.problem.empty(found.key);
-  if (seen.has(found.key) && !known.many && !known.path) return texts.problem.twice(found.key);
+  if (seen.has(found.key) && !known.many) return texts.problem.twice(found.key);
   return wrongValue(found, known);
 }
 
@@ -130,7 +130,7 @@ export function parameters(text, { grammar = MESSAGES, now = Date.now() } = {}) 
     else if (key === 'age') (operator === '>' ? sooner : later)(instantOf(value, now));
     else if (key === 'since') later(instantOf(value, now));
     else if (key === 'until') sooner(instantOf(value, now));
-    else if (key === 'payload') add('payload', `${path}:${value}`);
+    else if (key === 'payload') asked.payload = `${path}:${value}`;
     else add(key, value);
   }
   return asked;

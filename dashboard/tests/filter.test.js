@@ -28,6 +28,7 @@ test('ages and times become instants, and the narrower one counts', () => {
 
 test('a content is asked for by its path', () => {
   assert.deepEqual(asked('payload.user.id:42'), { payload: 'user.id:42' });
+  assert.match(problems('payload.a:1 payload.b:2')[0], /once/);
   assert.deepEqual(problems('payload:42'), ['A content needs a path, such as payload.user.id:42.']);
 });
 

@@ -33,7 +33,7 @@ export const shell = {
     title: 'Sign in', name: 'Name', password: 'Password', button: 'Sign in', out: 'Sign out',
     hint: 'An administrator makes accounts with', cli: 'punctual users add NAME ROLE',
   },
-  menu: 'Menu',
+  menu: 'Menu', api: 'API',
   skip: 'Skip to the page',
   empty: 'Nothing here.',
   loading: 'Loading …',

@@ -4,6 +4,7 @@ mod audit;
 mod batches;
 mod calendar;
 mod clock_change;
+mod common;
 mod dead_letters;
 mod events;
 mod executions;
@@ -24,10 +25,14 @@ mod webhooks;
 mod work;
 mod workers;
 
+use std::sync::Arc;
+
 use axum::Json;
 use axum::Router;
+use axum::extract::{OriginalUri, State};
 use axum::routing::get;
-use utoipa::OpenApi;
+use utoipa::openapi::Server;
+use utoipa::{Modify, OpenApi};
 use utoipa_axum::router::OpenApiRouter;
 
 pub(crate) use dead_letters::DeadGroups;
@@ -36,6 +41,9 @@ pub(crate) use executions::milliseconds;
 pub(crate) use queues::Measured;
 
 use crate::app::App;
+
+/// Where the description is.
+const DESCRIPTION: &str = "/api/openapi.json";
 
 /// What the description says of the whole.
 #[derive(OpenApi)]
@@ -78,5 +86,17 @@ pub(crate) fn routes() -> Router<App> {
         .merge(views::routes());
     let (router, description) =
         OpenApiRouter::with_openapi(Description::openapi()).nest("/api/v1", v1).split_for_parts();
-    router.route("/api/openapi.json", get(|| async move { Json(description) }))
+    let description = Arc::new(description);
+    router.route(
+        DESCRIPTION,
+        get(async move |State(app): State<App>, OriginalUri(uri): OriginalUri| {
+            let mut description = (*description).clone();
+            common::Common { closed: app.auth().is_closed() }.modify(&mut description);
+            // Wherever this router is mounted, its paths begin there.
+            let prefix = uri.path().strip_suffix(DESCRIPTION).unwrap_or_default();
+            let prefix = if prefix.is_empty() { "/" } else { prefix };
+            description.servers = Some(vec![Server::new(prefix)]);
+            Json(description)
+        }),
+    )
 }

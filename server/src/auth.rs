@@ -139,6 +139,11 @@ impl Auth {
         self.settings.mode == Mode::Password
     }
 
+    /// Whether callers have to say who they are.
+    pub(crate) fn is_closed(&self) -> bool {
+        self.settings.mode != Mode::None || self.custom.is_some()
+    }
+
     pub(crate) async fn has_users(&self) -> punctual::Result<bool> {
         Ok(!self.users.list(None, 1).await?.is_empty())
     }

@@ -1,5 +1,6 @@
-//! The dashboard: files that are part of the program, served with a strict content security policy. They
-//! refer to each other and to the API by relative paths, so that they work under any prefix.
+//! The dashboard and the API's reference: files that are part of the program, served with a strict content
+//! security policy. They refer to each other and to the API by relative paths, so that they work under any
+//! prefix.
 
 use axum::Router;
 use axum::extract::{OriginalUri, Path};
@@ -26,7 +27,11 @@ struct Files;
 
 /// The page and what belongs to it.
 pub(crate) fn routes() -> Router<App> {
-    Router::new().route("/", get(index)).route("/{*path}", get(file))
+    Router::new()
+        .route("/", get(index))
+        .route("/api/docs", get(reference))
+        .route("/api/docs/", get(without_slash))
+        .route("/{*path}", get(file))
 }
 
 /// Its relative paths need the slash at the end.
@@ -35,6 +40,16 @@ async fn index(OriginalUri(uri): OriginalUri, headers: HeaderMap) -> Response {
         return Redirect::permanent(&format!("{}/", uri.path())).into_response();
     }
     serve("index.html", &headers)
+}
+
+/// The API for people; what it shows is made from the description in the browser.
+async fn reference(headers: HeaderMap) -> Response {
+    serve("reference.html", &headers)
+}
+
+/// Its relative paths need no slash at the end.
+async fn without_slash(OriginalUri(uri): OriginalUri) -> Redirect {
+    Redirect::permanent(uri.path().trim_end_matches('/'))
 }
 
 async fn file(Path(path): Path<String>, headers: HeaderMap) -> Response {

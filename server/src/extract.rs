@@ -1,6 +1,8 @@
 //! What is read from a request. The same as the framework's own extractors, except that a refusal is a
 //! [`Problem`] which names the field.
 
+mod strict;
+
 use std::error::Error as _;
 
 use axum::extract::rejection::{BytesRejection, PathRejection, QueryRejection};
@@ -9,9 +11,11 @@ use axum::http::header::CONTENT_TYPE;
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, StatusCode};
 use bytes::Bytes;
-use serde::de::DeserializeOwned;
+use serde::de::{DeserializeOwned, IgnoredAny};
 use serde_json::error::Category;
+use serde_path_to_error::Track;
 
+use self::strict::Strict;
 use crate::problem::{Answer, Problem};
 
 /// The JSON body of a request. No body at all counts as an empty object, so that an action without
@@ -50,6 +54,7 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequestParts<S> for Query<T> {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Answer<Self> {
+        readable("the query", parts.uri.query().unwrap_or_default())?;
         axum::extract::Query::from_request_parts(parts, state)
             .await
             .map(|axum::extract::Query(value)| Self(value))
@@ -61,10 +66,32 @@ impl<T: DeserializeOwned + Send, S: Send + Sync> FromRequestParts<S> for Path<T>
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Answer<Self> {
+        readable("the path", parts.uri.path())?;
         axum::extract::Path::from_request_parts(parts, state)
             .await
             .map(|axum::extract::Path(value)| Self(value))
             .map_err(|rejection| path_problem(&rejection))
+    }
+}
+
+/// Refuses what no name, key or text may hold: bytes that are no UTF-8, and a NUL sign, which several
+/// storages cannot keep.
+fn readable(place: &str, text: &str) -> Answer<()> {
+    let bytes = text.as_bytes();
+    let mut decoded = Vec::with_capacity(bytes.len());
+    let mut at = 0;
+    while let Some(byte) = bytes.get(at) {
+        let digits = text.get(at + 1..at + 3).filter(|_| *byte == b'%');
+        let escaped = digits.and_then(|digits| u8::from_str_radix(digits, 16).ok());
+        decoded.push(escaped.unwrap_or(*byte));
+        at += if escaped.is_some() { 3 } else { 1 };
+    }
+    if decoded.contains(&0) {
+        return Err(Problem::malformed(format!("{place} holds a NUL sign (%00); leave it out")));
+    }
+    match std::str::from_utf8(&decoded) {
+        Ok(_) => Ok(()),
+        Err(_) => Err(Problem::malformed(format!("{place} is not UTF-8 once its %xx are read"))),
     }
 }
 
@@ -100,9 +127,16 @@ fn unread(rejection: BytesRejection) -> Problem {
 /// Reads JSON: 400 when it is none, 422 when a value is wrong.
 pub(crate) fn read<T: DeserializeOwned>(bytes: &[u8]) -> Answer<T> {
     let mut json = serde_json::Deserializer::from_slice(bytes);
-    let value = serde_path_to_error::deserialize(&mut json).map_err(|error| {
-        let path = error.path().to_string();
-        body_problem(&path, error.inner())
+    let mut track = Track::new();
+    let from = serde_path_to_error::Deserializer::new(&mut json, &mut track);
+    let value = T::deserialize(Strict(from)).map_err(|error| {
+        let path = track.path().to_string();
+        // Where a word of a list belongs, a number or a truth is called a mistake of writing; it is none.
+        let is_json = || serde_json::from_slice::<IgnoredAny>(bytes).is_ok();
+        if error.classify() == Category::Syntax && is_json() {
+            return wrong("the body", &path, "one of the known words is expected here, as a text");
+        }
+        body_problem(&path, &error)
     })?;
     json.end().map_err(|error| body_problem(".", &error))?;
     Ok(value)
@@ -168,6 +202,14 @@ mod tests {
     #[derive(Deserialize)]
     struct Item {
         count: u8,
+        #[serde(default)]
+        size: Option<Size>,
+    }
+
+    #[derive(Deserialize)]
+    #[serde(rename_all = "snake_case")]
+    enum Size {
+        Small,
     }
 
     #[derive(Deserialize)]
@@ -177,7 +219,8 @@ mod tests {
 
     fn router() -> Router {
         let body = |Body(asked): Body<Asked>| async move {
-            asked.items.iter().map(|item| u32::from(item.count)).sum::<u32>().to_string()
+            let counts = asked.items.iter().filter(|item| !matches!(item.size, Some(Size::Small)));
+            counts.map(|item| u32::from(item.count)).sum::<u32>().to_string()
         };
         let list = |Query(asked): Query<Listed>| async move { format!("{:?}", asked.limit) };
         let one = |Path(number): Path<u8>| async move { number.to_string() };
@@ -210,7 +253,7 @@ mod tests {
     async fn a_body_is_read_or_refused_by_name() {
         let json = Some("application/json; charset=utf-8");
         let long = format!("{{\"items\":[],\"x\":\"{}\"}}", "x".repeat(200));
-        let table: [(Option<&str>, &[u8], u16, &str); 10] = [
+        let table: [(Option<&str>, &[u8], u16, &str); 14] = [
             (json, br#"{"items":[{"count":2},{"count":3}]}"#, 200, "5"),
             (None, b"", 200, "0"),
             (Some("application/merge-patch+json"), b"{}", 200, "0"),
@@ -221,6 +264,10 @@ mod tests {
             (json, b"{} {}", 400, "not JSON"),
             (json, br#"{"items":[{"count":2},{"count":900}]}"#, 422, "items[1].count"),
             (json, long.as_bytes(), 413, "larger"),
+            (json, b"[]", 422, "sequence"),
+            (json, br#"{"items":[{"count":2,"size":"small"}]}"#, 200, "0"),
+            (json, br#"{"items":[{"count":2,"size":true}]}"#, 422, "items[0].size"),
+            (json, br#"{"items":[[2]]}"#, 422, "items[0]"),
         ];
         for (kind, body, status, said) in table {
             let (got, text, _) = ask(Method::POST, "/body", kind, body).await;
@@ -240,5 +287,9 @@ mod tests {
         let (status, _, problem) = ask(Method::GET, "/one/x", None, b"").await;
         assert_eq!(status, 400);
         assert!(problem["detail"].as_str().unwrap().contains("`x`"), "{problem}");
+        for path in ["/list?limit=%00", "/list?limit=%ff", "/one/%00", "/one/%C3%28"] {
+            assert_eq!(ask(Method::GET, path, None, b"").await.0, 400, "{path}");
+        }
+        assert_eq!(ask(Method::GET, "/list?x=%C3%A9&y=100%", None, b"").await.0, 200);
     }
 }

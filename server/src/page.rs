@@ -13,6 +13,7 @@ const LIMIT_DEFAULT: usize = 50;
 
 /// Which part of a list.
 #[derive(Clone, Debug, Default, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct PageQuery {
     /// At most so many rows: 1 to 1000, 50 when not given.

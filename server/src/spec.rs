@@ -19,6 +19,7 @@ use utoipa::ToSchema;
 pub use check::FieldError;
 pub use expect::Statuses;
 pub use retry::RetrySpec;
+pub(crate) use retry::{MisfireText, RetryText};
 pub use secret::Secret;
 pub use target::{
     COMMAND_TOPIC, CommandTarget, HTTP_TOPIC, HttpTarget, PUBLISH_TOPIC, PublishTarget, Signature,
@@ -29,6 +30,8 @@ pub use target::{
 /// `http`, `command`, `publish` and `topic`. Lengths are texts such as `30s`, `5m` or `1h 30m`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(default, deny_unknown_fields)]
+#[schema(example = json!({ "name": "nightly-report", "cron": "0 2 * * *", "zone": "Europe/Warsaw",
+    "topic": "report", "retry": 3 }))]
 pub struct JobSpec {
     /// Its name. In a configuration the name of the table says it.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -54,7 +57,7 @@ pub struct JobSpec {
     /// What happens with occurrences that were missed: a policy such as `fire_now`, or a table with
     /// `policy`, `threshold`, `window` and `catch_up_max`.
     #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "retry::misfire")]
-    #[schema(value_type = Option<Object>)]
+    #[schema(value_type = Option<MisfireText>)]
     pub misfire: Option<Misfire>,
     /// What happens while the run before is still alive: `skip`, `queue_one`, `allow`, `allow(3)` or
     /// `cancel_running`.
@@ -63,6 +66,7 @@ pub struct JobSpec {
     pub overlap: Option<Overlap>,
     /// How often a failed run is tried again: a number, or a table.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<RetryText>)]
     pub retry: Option<RetrySpec>,
     /// How long a run may take.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -5,8 +5,9 @@ use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 
-use crate::cargo::{cargo, pass_or_fail};
+use crate::cargo::pass_or_fail;
 use crate::needs;
+use crate::program;
 use crate::tally::Tally;
 use crate::workspace::Workspace;
 
@@ -28,10 +29,7 @@ pub(crate) fn run(workspace: &Workspace) -> Result<Tally> {
             packages.join(", ")
         )
     })?;
-    let built = cargo(workspace, &["build", "-p", "punctual-cli"]).status()?;
-    if !built.success() {
-        bail!("the program could not be built");
-    }
+    let program = program::build(workspace)?;
     let folder = workspace.path(FOLDER);
     let installed = Command::new("npm")
         .args(["ci", "--no-audit", "--no-fund", "--ignore-scripts", "--silent"])
@@ -45,7 +43,7 @@ pub(crate) fn run(workspace: &Workspace) -> Result<Tally> {
     tests
         .args(["test", "--silent"])
         .current_dir(&folder)
-        .env("PUNCTUAL_PROGRAM", workspace.target().join("debug/punctual"))
+        .env("PUNCTUAL_PROGRAM", program)
         .env("PUNCTUAL_SHOTS", workspace.target().join("screenshots"));
     pass_or_fail(tests)
 }

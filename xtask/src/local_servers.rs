@@ -136,7 +136,7 @@ fn is_given(server: &dyn Server) -> bool {
     std::env::var_os(server.variable()).is_some_and(|address| !address.is_empty())
 }
 
-fn records(workspace: &Workspace) -> PathBuf {
+pub(crate) fn records(workspace: &Workspace) -> PathBuf {
     workspace.target().join("servers")
 }
 

@@ -17,6 +17,7 @@ use xtask::servers::{Durability, LEFT_OUT, Server};
 use crate::browser;
 use crate::cargo::{Empty, cargo, count_tests, count_tests_by, has_subcommand, pass_or_fail};
 use crate::chaos;
+use crate::contract;
 use crate::local_servers::{self, Servers};
 use crate::needs;
 use crate::simulate;
@@ -47,7 +48,7 @@ pub(crate) struct Options {
 
 pub(crate) fn run(workspace: &Workspace, options: &Options, steps: &mut Steps) -> Result<()> {
     let mut present = workspace.back_ends();
-    present.push(browser::NAME.to_owned());
+    present.extend([browser::NAME.to_owned(), contract::NAME.to_owned()]);
     known(&options.with, &present)?;
     known(&options.without, &present)?;
     needs::provide_builds(workspace)?;
@@ -79,6 +80,10 @@ pub(crate) fn run(workspace: &Workspace, options: &Options, steps: &mut Steps) -
     }
     if workspace.has("e2e") && !options.without.iter().any(|name| name == browser::NAME) {
         steps.run("the dashboard in a browser", || browser::run(workspace));
+    }
+    if workspace.has("server") && !options.without.iter().any(|name| name == contract::NAME) {
+        let is_required = options.with.iter().any(|name| name == contract::NAME);
+        steps.run("the API and its description", || contract::run(workspace, is_required));
     }
     simulate::run(workspace, &simulate::Options::first(SEEDS), steps);
     chaos::run(workspace, &chaos::Options::of_test(&options.without), steps);

@@ -26,6 +26,7 @@ pub(crate) fn routes() -> OpenApiRouter<App> {
 
 /// Which entries; what is not given does not matter.
 #[derive(Clone, Debug, Default, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct Wanted {
     /// Only by this one.
@@ -34,7 +35,10 @@ pub(crate) struct Wanted {
     what: Option<String>,
     /// Only to this.
     target: Option<String>,
+    /// At most so many rows: 1 to 1000, 50 when not given.
+    #[param(minimum = 1, maximum = 1000)]
     limit: Option<usize>,
+    /// The `next` of the page before.
     after: Option<String>,
 }
 

@@ -189,6 +189,7 @@ fn add(group: &mut DeadGroup, record: &MessageRecord, now: Timestamp) {
 /// Which dead letters: exactly one of `fingerprint`, `filter` and `ids`.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
+#[schema(example = json!({ "filter": { "topic": "send-email" }, "dry_run": true }))]
 struct DeadRequest {
     /// All of a group.
     fingerprint: Option<String>,

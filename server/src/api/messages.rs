@@ -6,6 +6,7 @@ mod bulk;
 mod draft;
 mod filter;
 mod looking;
+mod part;
 mod related;
 mod sending;
 mod sweep;

@@ -29,6 +29,7 @@ pub(crate) fn routes() -> OpenApiRouter<App> {
 /// A schedule to try: one of `cron`, `every` and `at`.
 #[derive(Clone, Debug, Default, Deserialize, ToSchema)]
 #[serde(default, deny_unknown_fields)]
+#[schema(example = json!({ "cron": "30 2 * * *", "zone": "Europe/Warsaw", "count": 3 }))]
 pub(super) struct SchedulePreviewRequest {
     /// A cron text such as `0 2 * * *`.
     cron: Option<String>,

@@ -32,6 +32,7 @@ struct StorageView {
     /// What kind it is, such as `sqlite`.
     kind: String,
     /// What was looked at, and what it is like.
+    #[schema(value_type = Vec<Vec<String>>)]
     facts: Vec<(String, String)>,
     /// What is wrong or odd; empty when all is well.
     findings: Vec<String>,

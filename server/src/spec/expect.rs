@@ -11,7 +11,7 @@ const ENTRIES_MAX: usize = 50;
 
 /// Statuses: a list of `200`, `"200-299"` and `"2xx"`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
-#[schema(value_type = Vec<String>)]
+#[schema(value_type = Vec<Written>)]
 #[serde(into = "Vec<String>")]
 pub struct Statuses(Vec<(u16, u16)>);
 
@@ -47,7 +47,9 @@ fn range(text: &str) -> Result<(u16, u16)> {
     let one = |text: &str| text.trim().parse::<u16>().ok();
     let pair = match (text.split_once('-'), text.strip_suffix("xx")) {
         (Some((first, last)), _) => one(first).zip(one(last)),
-        (None, Some(class)) => one(class).map(|class| (class * 100, class * 100 + 99)),
+        (None, Some(class)) => {
+            one(class).filter(|class| *class < 6).map(|class| (class * 100, class * 100 + 99))
+        }
         (None, None) => one(text).map(|status| (status, status)),
     };
     pair.filter(|(first, last)| (100..=599).contains(first) && (*first..=599).contains(last))
@@ -70,10 +72,12 @@ impl fmt::Display for Statuses {
 }
 
 /// A number or a text.
-#[derive(Deserialize)]
+#[derive(Deserialize, ToSchema)]
 #[serde(untagged)]
 enum Written {
+    /// One status.
     Number(u16),
+    /// One, a range such as `200-299`, or a class such as `2xx`.
     Text(String),
 }
 

@@ -1,5 +1,6 @@
 //! How failed runs are tried again and missed ones made up for, as people write it.
 
+use std::collections::BTreeMap;
 use std::fmt;
 
 use punctual::policy::{Backoff, MisfirePolicy};
@@ -7,6 +8,7 @@ use punctual::{Error, Misfire, Result, Retry};
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::Value;
 use utoipa::ToSchema;
 
 use super::length;
@@ -14,6 +16,7 @@ use super::length;
 /// How often a failed run is tried again. A bare number stands for `retries`. Either `waits`, or the
 /// growing waits of `first`, `factor`, `cap` and `jitter`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, ToSchema)]
+#[serde(deny_unknown_fields)]
 pub struct RetrySpec {
     /// So many times after the first attempt; as many as there are `waits`, or 4, when not given.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -85,6 +88,28 @@ impl RetrySpec {
         }
         Ok(retry)
     }
+}
+
+/// What may be written for it.
+#[derive(ToSchema)]
+#[serde(untagged)]
+#[expect(dead_code, reason = "only described; `RetryReader` reads it")]
+pub(crate) enum RetryText {
+    /// So many retries.
+    Retries(u32),
+    /// The table.
+    Table(RetrySpec),
+}
+
+/// What may be written for a misfire policy.
+#[derive(ToSchema)]
+#[serde(untagged)]
+#[expect(dead_code, reason = "only described; `MisfireReader` reads it")]
+pub(crate) enum MisfireText {
+    /// Its name, such as `fire_now`.
+    Policy(String),
+    /// A table with `policy`, `threshold`, `window` and `catch_up_max`.
+    Table(BTreeMap<String, Value>),
 }
 
 /// The table form.

@@ -98,3 +98,13 @@ fn a_body_says_what_a_job_does() {
     assert_eq!(Work::of(HTTP_TOPIC, &body), work);
     assert_eq!(Work::of("report", b"{\"a\":1}").target, Target::Code("report".to_owned()));
 }
+
+#[test]
+fn statuses_that_there_are_not_are_refused() {
+    for text in ["0xx", "6xx", "700xx", "65535xx", "99", "600", "300-200", "-", "xx", ""] {
+        let read: Result<Statuses, _> = serde_json::from_value(json!([text]));
+        assert!(read.unwrap_err().to_string().contains("is no status"), "{text}");
+    }
+    let read: Statuses = serde_json::from_value(json!([204, "3xx", "400-404"])).unwrap();
+    assert_eq!(read.to_string(), "204, 300-399, 400-404");
+}

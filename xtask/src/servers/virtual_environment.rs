@@ -1,5 +1,5 @@
-//! Virtual environments of Python in the user's cache folder: for servers that the Python package index
-//! has and the distribution has not, or not new enough.
+//! Virtual environments of Python in the user's cache folder: for servers and tools that the Python package
+//! index has and the distribution has not, or not new enough.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -7,28 +7,28 @@ use std::process::Command;
 use anyhow::{Context, Result, ensure};
 
 /// The distribution's package that can make one.
-pub(super) const PACKAGE: &str = "python3-venv";
+pub const PACKAGE: &str = "python3-venv";
 
-/// A virtual environment with one package in it.
-pub(super) struct VirtualEnvironment {
+/// A virtual environment with a few packages in it.
+pub struct VirtualEnvironment {
     /// Its name among ours.
-    pub(super) name: &'static str,
-    /// The package and its version, as `pip` reads them.
-    pub(super) requirement: &'static str,
+    pub name: &'static str,
+    /// The packages and their versions, as `pip` reads them.
+    pub requirements: &'static [&'static str],
 }
 
 impl VirtualEnvironment {
     /// Where a program of it is once it has been made.
-    pub(super) fn program(&self, name: &str) -> Option<PathBuf> {
+    pub fn program(&self, name: &str) -> Option<PathBuf> {
         Some(program_in(&self.folder()?, name))
     }
 
     /// Makes it, or brings it up to what is required.
-    pub(super) fn create(&self) -> Result<()> {
+    pub fn create(&self) -> Result<()> {
         let folder = self.folder().context("no home folder for a virtual environment of Python")?;
         run(Command::new("python3").args(["-m", "venv"]).arg(&folder))?;
         let pip = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check"];
-        run(Command::new(program_in(&folder, "python")).args(pip).arg(self.requirement))
+        run(Command::new(program_in(&folder, "python")).args(pip).args(self.requirements))
     }
 
     fn folder(&self) -> Option<PathBuf> {

@@ -21,11 +21,12 @@ use crate::audit::Change;
 use crate::caller::{Caller, Role};
 use crate::extract::{Body, Path};
 use crate::problem::{Answer, Problem};
-use crate::spec::{JobSpec, RetrySpec};
+use crate::spec::{JobSpec, MisfireText, RetrySpec, RetryText};
 
 /// What is to be different about a job. What is not said stays as it is.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
 #[serde(default, deny_unknown_fields)]
+#[schema(example = json!({ "cron": "0 3 * * *", "timeout": "5m" }))]
 pub(super) struct JobEditRequest {
     /// Another cron text, in the zone the job has unless `zone` names one.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -38,6 +39,7 @@ pub(super) struct JobEditRequest {
     every: Option<String>,
     /// How often a failed run is tried again: a number, or a table as in a definition.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<RetryText>)]
     retry: Option<RetrySpec>,
     /// How long a run may take; null takes the job's own limit away.
     #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "said")]
@@ -45,6 +47,7 @@ pub(super) struct JobEditRequest {
     timeout: Option<Timeout>,
     /// What happens with missed occurrences: a policy, or a table as in a definition.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<MisfireText>)]
     misfire: Option<Value>,
 }
 

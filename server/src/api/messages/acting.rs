@@ -37,6 +37,7 @@ pub(crate) struct ActRequest {
 /// When a message is due instead.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
+#[schema(example = json!({ "delay": "5m", "reason": "the mail server is down" }))]
 pub(crate) struct RescheduleRequest {
     /// At this instant.
     due_at: Option<Timestamp>,

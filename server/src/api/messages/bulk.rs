@@ -17,6 +17,7 @@ use crate::problem::{Answer, Problem};
 /// What to do with which messages.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
+#[schema(example = json!({ "action": "redrive", "filter": { "topic": "send-email" }, "dry_run": true }))]
 pub(crate) struct BulkRequest {
     /// What to do.
     action: Act,

@@ -20,16 +20,17 @@ use crate::redact::{HIDDEN, holds_hidden};
 /// A message to be sent. Of `body`, `json`, `text` and `base64` at most one is given.
 #[derive(Clone, Debug, Default, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields, default)]
+#[schema(example = json!({ "topic": "send-email", "json": { "to": "ada@example.com" }, "delay": "5m" }))]
 pub(crate) struct PublishRequest {
     /// The name that finds its handler.
     pub(super) topic: Option<String>,
     /// The content as JSON; the same as `json`.
     #[serde(deserialize_with = "given")]
-    #[schema(value_type = Option<Object>)]
+    #[schema(value_type = Value)]
     pub(super) body: Option<Value>,
     /// The content as JSON.
     #[serde(deserialize_with = "given")]
-    #[schema(value_type = Option<Object>)]
+    #[schema(value_type = Value)]
     pub(super) json: Option<Value>,
     /// The content as text.
     pub(super) text: Option<String>,

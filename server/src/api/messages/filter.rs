@@ -16,6 +16,7 @@ use serde::{Deserialize, Deserializer};
 use utoipa::{IntoParams, ToSchema};
 use uuid::Uuid;
 
+use super::part::Part;
 use crate::app::App;
 use crate::problem::{Answer, Problem};
 
@@ -37,12 +38,12 @@ pub(crate) struct MessageQuery {
     /// Only these states, with commas between them.
     #[serde(deserialize_with = "words")]
     #[param(value_type = Option<String>, example = "pending,running")]
-    #[schema(value_type = Option<String>)]
+    #[schema(value_type = Option<WordsText>)]
     pub(crate) state: Vec<String>,
     /// Only these phases, with commas between them.
     #[serde(deserialize_with = "words")]
     #[param(value_type = Option<String>)]
-    #[schema(value_type = Option<String>)]
+    #[schema(value_type = Option<WordsText>)]
     pub(crate) phase: Vec<String>,
     /// Only this queue.
     pub(crate) queue: Option<String>,
@@ -66,10 +67,26 @@ pub(crate) struct MessageQuery {
     /// Only where the id, the topic, the queue, a key, the job, the story or the last failure holds this
     /// text.
     pub(crate) search: Option<String>,
+    /// Only where the content is JSON and has this text, number, truth or null under these names, such as
+    /// `user.id:42`. What is hidden from people is not found, nor what is in a content over 64 KiB.
+    #[param(example = "user.id:42")]
+    pub(crate) payload: Option<String>,
     /// At most so many rows: 1 to 1000, 50 when not given. Not in a filter within a body.
+    #[param(minimum = 1, maximum = 1000)]
     pub(crate) limit: Option<usize>,
     /// The `next` of the page before. Not in a filter within a body.
     pub(crate) after: Option<String>,
+}
+
+/// Words with commas between them, or a list of words.
+#[derive(ToSchema)]
+#[serde(untagged)]
+#[expect(dead_code, reason = "only described; `words` reads it")]
+enum WordsText {
+    /// With commas between them.
+    Text(String),
+    /// One by one.
+    List(Vec<String>),
 }
 
 /// Words with commas between them, or a list of words.
@@ -115,6 +132,7 @@ pub(crate) struct Wanted {
     search: Option<String>,
     /// Whether somebody waits for a page: then it may be short.
     is_page: bool,
+    payload: Option<Part>,
 }
 
 impl MessageQuery {
@@ -123,6 +141,7 @@ impl MessageQuery {
         let states = named("state", &self.state, &State::ALL, |state| state.as_str())?;
         let known = Phase::ALL.map(|(phase, _)| phase);
         let phases = named("phase", &self.phase, &known, |phase| phase.as_str())?;
+        without_nul(&[("queue", self.queue.as_ref()), ("key", self.key.as_ref())])?;
         let queue = self.queue.clone().map(Queue::from);
         let filter = MessageFilter {
             states,
@@ -141,6 +160,7 @@ impl MessageQuery {
             until: instant("until", self.until.as_ref())?,
             search: self.search.as_ref().map(|text| text.to_lowercase()),
             is_page: false,
+            payload: self.payload.as_deref().map(Part::parse).transpose()?,
         })
     }
 
@@ -154,6 +174,17 @@ impl MessageQuery {
         }
         self.wanted()
     }
+}
+
+/// Refuses texts that no queue and no key can be, and that some storages cannot even look for.
+fn without_nul(fields: &[(&str, Option<&String>)]) -> Answer<()> {
+    for (field, text) in fields {
+        if text.is_some_and(|text| text.contains('\0')) {
+            let problem = "holds a NUL sign; leave it out";
+            return Err(Problem::refused(format!("the {field} {problem}")).field(*field, problem));
+        }
+    }
+    Ok(())
 }
 
 /// Words that must be among those that are known.
@@ -223,6 +254,7 @@ impl Wanted {
             && self.since.is_none()
             && self.until.is_none()
             && self.search.is_none()
+            && self.payload.is_none()
     }
 
     /// How many there are, when only states and queues are asked for.
@@ -252,7 +284,7 @@ impl Wanted {
     }
 
     /// Whether a row is meant that the storage found.
-    pub(crate) fn takes(&self, record: &MessageRecord, now: Timestamp) -> bool {
+    fn takes(&self, record: &MessageRecord, app: &App, now: Timestamp) -> bool {
         let created = record.message.created_at;
         let holds = |text: Option<&str>, part: &str| {
             text.is_some_and(|text| text.to_lowercase().contains(part))
@@ -263,6 +295,10 @@ impl Wanted {
             && self.until.is_none_or(|until| created < until)
             && self.error.as_ref().is_none_or(|part| holds(record.error.as_deref(), part))
             && self.search.as_ref().is_none_or(|part| found(record, part))
+            && self
+                .payload
+                .as_ref()
+                .is_none_or(|part| part.is_in(&record.message.body, app.redaction()))
     }
 }
 
@@ -325,7 +361,7 @@ pub(crate) async fn look(
             }
             found.looked_at += 1;
             found.next = Some(record.message.id);
-            if wanted.takes(&record, now) && takes(&record) {
+            if wanted.takes(&record, app, now) && takes(&record) {
                 found.rows.push(record);
             }
         }

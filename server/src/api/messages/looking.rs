@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use axum::Json;
 use axum::extract::State;
 use punctual::inspect::{ExecutionFilter, Page};
-use punctual::model::{Execution, Terms};
+use punctual::model::{Execution, MessageId, Terms};
 use serde::Serialize;
 use serde_json::Value;
 use utoipa::ToSchema;
@@ -110,6 +110,8 @@ pub(crate) async fn count(
     Query(query): Query<MessageQuery>,
 ) -> Answer<Json<CountView>> {
     caller.must_be(Role::Viewer)?;
+    // A count has no pages; what is wrong is said all the same.
+    PageQuery { limit: query.limit, after: query.after.clone() }.page::<MessageId>()?;
     let wanted = query.wanted()?;
     if let Some(count) = wanted.counted(&*live::counts_now(&app).await?) {
         return Ok(Json(CountView { count, more: false }));

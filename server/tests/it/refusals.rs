@@ -1,0 +1,318 @@
+//! Bad input, for every operation the description has: a problem document with the right status, and nothing
+//! is changed. An operation that is added is in these tables by itself.
+
+use axum::body::Body;
+use axum::http::header::{ALLOW, CONTENT_TYPE};
+use axum::http::{Request, StatusCode};
+use punctual::{Job, Occurrence};
+use punctual_server::{AuthSettings, Mode, Role};
+use serde_json::{Map, Value, json};
+
+use crate::description::resolved;
+use crate::site::{Answered, Site};
+
+/// What no path, field or header is called.
+const UNKNOWN: &str = "no_such_thing";
+/// An id that nothing has.
+const NOTHING: &str = "0198a3a5-7d5e-7000-8000-0000000000ff";
+/// More bytes than any operation takes.
+const HUGE: usize = (16 << 20) + 2;
+/// What everybody keeps for themselves or may ask, and saying who one is.
+const FREE: [&str; 3] = ["/api/v1/session", "/api/v1/schedule/preview", "/api/v1/views"];
+/// What takes any name, because a queue is there as soon as somebody speaks of it.
+const ANY_NAME: [&str; 2] = ["/api/v1/queues/", "/api/v1/views/"];
+
+/// One operation of the description.
+struct Operation {
+    method: String,
+    path: String,
+    /// The type of its body, when it has one.
+    body: Option<Value>,
+    /// Every method its path has.
+    methods: Vec<String>,
+}
+
+impl Operation {
+    /// Its path with something in place of every variable part.
+    fn at(&self, part: &str) -> String {
+        let pieces =
+            self.path.split('/').map(|piece| if piece.starts_with('{') { part } else { piece });
+        pieces.collect::<Vec<_>>().join("/")
+    }
+
+    fn has_parts(&self) -> bool {
+        self.path.contains('{')
+    }
+
+    fn changes(&self) -> bool {
+        self.method != "GET"
+    }
+
+    fn is_among(&self, paths: &[&str]) -> bool {
+        paths.iter().any(|path| self.path.starts_with(path))
+    }
+}
+
+/// A server on which everybody has to say who they are, with a job, a message and what belongs to them.
+async fn site() -> Site {
+    let nightly = |_: Occurrence| async {};
+    let site = Site::with(|builder| builder.job(Job::cron("nightly", "0 2 * * *"), nightly));
+    let settings = AuthSettings { mode: Mode::Password, ..AuthSettings::default() };
+    let site = site.changed(|app| app.authenticating(settings));
+    let made = site.as_role(Role::Admin).post("/api/v1/messages", &json!({ "topic": "t" })).await;
+    assert_eq!(made.status, StatusCode::CREATED, "{}", made.text);
+    site
+}
+
+async fn description(site: &Site) -> Value {
+    let answered = site.get("/api/openapi.json").await;
+    assert_eq!(answered.status, StatusCode::OK);
+    answered.json
+}
+
+fn operations(document: &Value) -> Vec<Operation> {
+    let mut all = Vec::new();
+    for (path, item) in document["paths"].as_object().unwrap() {
+        let methods: Vec<String> =
+            item.as_object().unwrap().keys().map(|key| key.to_uppercase()).collect();
+        for method in &methods {
+            let body = &item[method.to_lowercase()]["requestBody"]["content"]["application/json"]["schema"];
+            let body = (!body.is_null()).then(|| resolved(document, body).clone());
+            let (method, path, methods) = (method.clone(), path.clone(), methods.clone());
+            all.push(Operation { method, path, body, methods });
+        }
+    }
+    assert!(all.len() > 80, "{}", all.len());
+    all
+}
+
+async fn ask(
+    site: &Site,
+    one: &Operation,
+    path: &str,
+    kind: Option<&str>,
+    body: Vec<u8>,
+) -> Answered {
+    let mut request = Request::builder().method(one.method.as_str()).uri(path);
+    if let Some(kind) = kind {
+        request = request.header(CONTENT_TYPE, kind);
+    }
+    site.send(request.body(Body::from(body)).unwrap()).await
+}
+
+/// A problem document of this status.
+fn assert_problem(one: &Operation, what: &str, answered: &Answered, status: u16) {
+    let said =
+        format!("{} {} with {what}: {} {}", one.method, one.path, answered.status, answered.text);
+    assert_eq!(answered.status, status, "{said}");
+    assert_eq!(answered.headers[CONTENT_TYPE], "application/problem+json", "{said}");
+    assert_eq!(answered.json["status"], status, "{said}");
+    assert!(answered.json["detail"].as_str().is_some_and(|detail| !detail.is_empty()), "{said}");
+}
+
+/// Everything that a change would show in.
+async fn everything(site: &Site) -> Vec<Value> {
+    let admin = site.as_role(Role::Admin);
+    let mut all = Vec::new();
+    for subject in ["jobs", "messages", "users", "tokens", "webhooks", "views", "audit", "batches"]
+    {
+        let answered = admin.get(&format!("/api/v1/{subject}")).await;
+        assert_eq!(answered.status, StatusCode::OK, "{subject}: {}", answered.text);
+        all.push(answered.json);
+    }
+    all
+}
+
+/// A value that a type does not have; none when it has all.
+fn wrong(document: &Value, schema: &Value) -> Option<Value> {
+    let schema = resolved(document, schema);
+    let choices = schema["oneOf"].as_array().or(schema["anyOf"].as_array());
+    if let Some(choices) = choices {
+        let all = [json!(7), json!({ UNKNOWN: 7 }), json!([{ UNKNOWN: 7 }]), json!(true)];
+        let fits = |value: &Value| choices.iter().any(|one| may_be(document, one, value));
+        return all.into_iter().find(|value| !fits(value));
+    }
+    let all = [json!(true), json!("x"), json!({ UNKNOWN: 7 })];
+    all.into_iter().find(|value| !may_be(document, schema, value))
+}
+
+/// Whether a value is of the kind a type names.
+fn may_be(document: &Value, schema: &Value, value: &Value) -> bool {
+    let schema = resolved(document, schema);
+    let kind = match value {
+        Value::Null => "null",
+        Value::Bool(_) => "boolean",
+        Value::Number(_) => "integer",
+        Value::String(_) => "string",
+        Value::Array(_) => "array",
+        Value::Object(_) => "object",
+    };
+    match &schema["type"] {
+        Value::String(only) => only == kind,
+        Value::Array(several) => several.iter().any(|one| one == kind),
+        _ => schema["allOf"]
+            .as_array()
+            .is_none_or(|parts| parts.iter().any(|one| may_be(document, one, value))),
+    }
+}
+
+// spec: C-6
+#[tokio::test]
+async fn a_method_that_is_not_there_is_refused_with_those_that_are() {
+    let site = site().await.as_role(Role::Admin);
+    for one in operations(&description(&site).await) {
+        let other = ["DELETE", "PATCH", "PUT", "POST", "GET"];
+        let other =
+            other.iter().find(|method| !one.methods.iter().any(|has| has == *method)).unwrap();
+        let request = Request::builder().method(*other).uri(one.at(NOTHING));
+        let answered = site.send(request.body(Body::empty()).unwrap()).await;
+        assert_problem(&one, other, &answered, 405);
+        let allowed = answered.headers[ALLOW].to_str().unwrap();
+        let mut allowed: Vec<&str> =
+            allowed.split(',').map(str::trim).filter(|word| *word != "HEAD").collect();
+        let mut methods = one.methods.clone();
+        allowed.sort_unstable();
+        methods.sort_unstable();
+        assert_eq!(allowed, methods, "{}", one.path);
+    }
+}
+
+// spec: C-6
+#[tokio::test]
+async fn a_path_that_is_not_utf_8_or_holds_nul_is_refused() {
+    let site = site().await.as_role(Role::Admin);
+    let before = everything(&site).await;
+    for one in operations(&description(&site).await).iter().filter(|one| one.has_parts()) {
+        for part in ["%FF", "%00", "a%C3%28b"] {
+            let body = one.body.as_ref().map_or_else(Vec::new, |_| b"{}".to_vec());
+            let answered = ask(&site, one, &one.at(part), Some("application/json"), body).await;
+            assert_problem(one, part, &answered, 400);
+        }
+    }
+    assert_eq!(everything(&site).await, before);
+}
+
+// spec: C-6
+#[tokio::test]
+async fn a_body_that_is_no_json_or_too_long_or_of_another_type_is_refused() {
+    let site = site().await.as_role(Role::Admin);
+    let before = everything(&site).await;
+    let json = Some("application/json");
+    let mut huge = b"{\"".to_vec();
+    huge.resize(HUGE, b'x');
+    let table: [(&str, Option<&str>, Vec<u8>, u16); 6] = [
+        ("half a body", json, b"{\"".to_vec(), 400),
+        ("a body that is not UTF-8", json, b"{\"a\xff\xfe\":1}".to_vec(), 400),
+        ("a body of no type", None, b"{}".to_vec(), 415),
+        ("a text", Some("text/plain"), b"{}".to_vec(), 415),
+        ("a list", json, b"[]".to_vec(), 422),
+        ("a huge body", json, huge, 413),
+    ];
+    let all = operations(&description(&site).await);
+    for one in all.iter().filter(|one| one.body.is_some()) {
+        for (what, kind, body, status) in &table {
+            let answered = ask(&site, one, &one.at(NOTHING), *kind, body.clone()).await;
+            assert_problem(one, what, &answered, *status);
+        }
+    }
+    assert_eq!(everything(&site).await, before);
+}
+
+// spec: C-6
+#[tokio::test]
+async fn fields_that_are_unknown_missing_or_of_another_type_are_refused_by_name() {
+    let site = site().await.as_role(Role::Admin);
+    let document = description(&site).await;
+    let before = everything(&site).await;
+    let mut tried = 0;
+    for one in &operations(&document) {
+        let Some(schema) = &one.body else { continue };
+        let send = async |body: Value| {
+            let body = body.to_string().into_bytes();
+            ask(&site, one, &one.at(NOTHING), Some("application/json"), body).await
+        };
+        assert_problem(one, "an unknown field", &send(json!({ UNKNOWN: 1 })).await, 422);
+        if schema["required"].as_array().is_some_and(|required| !required.is_empty()) {
+            assert_problem(one, "no field", &send(json!({})).await, 422);
+        }
+        for (name, field) in schema["properties"].as_object().unwrap_or(&Map::new()) {
+            let Some(value) = wrong(&document, field) else { continue };
+            let answered = send(json!({ name: value })).await;
+            assert_problem(one, &format!("{name} = {value}"), &answered, 422);
+            assert!(
+                answered.text.contains(name.as_str()),
+                "{} {name}: {}",
+                one.path,
+                answered.text
+            );
+            tried += 1;
+        }
+    }
+    assert!(tried > 100, "{tried}");
+    assert_eq!(everything(&site).await, before);
+}
+
+// spec: C-6
+#[tokio::test]
+async fn what_is_not_there_is_not_found() {
+    let site = site().await.as_role(Role::Admin);
+    let before = everything(&site).await;
+    for one in operations(&description(&site).await) {
+        if !one.has_parts() || one.is_among(&ANY_NAME) {
+            continue;
+        }
+        let body = match one.path.rsplit('/').next().unwrap() {
+            "pause" => json!({ "reason": "a test" }),
+            "cursor" => json!({ "to": "2026-04-01T00:00:00Z" }),
+            "backfill" => json!({ "from": "2026-01-01T00:00:00Z", "to": "2026-01-02T00:00:00Z" }),
+            "reschedule" => json!({ "delay": "1h" }),
+            // A job that is put there is made.
+            "{name}" if one.method == "PUT" => continue,
+            "misfire-preview" => Value::Null,
+            _ => json!({}),
+        };
+        let path = match one.path.rsplit('/').next().unwrap() {
+            "misfire-preview" => format!("{}?down=1h", one.at(NOTHING)),
+            _ => one.at(NOTHING),
+        };
+        let body = if one.body.is_some() { body.to_string().into_bytes() } else { Vec::new() };
+        let answered = ask(&site, &one, &path, Some("application/json"), body).await;
+        assert_problem(&one, "an unknown id", &answered, 404);
+    }
+    assert_eq!(everything(&site).await, before);
+}
+
+// spec: C-6, T-56
+#[tokio::test]
+async fn nobody_sees_anything_and_a_viewer_changes_nothing() {
+    let site = site().await;
+    let before = everything(&site).await;
+    let viewer = site.as_role(Role::Viewer);
+    for one in operations(&description(&site).await).iter().filter(|one| !one.is_among(&FREE)) {
+        let json = Some("application/json");
+        let answered = ask(&site, one, &one.at("nightly"), json, b"{}".to_vec()).await;
+        assert_problem(one, "nobody", &answered, 401);
+        if one.changes() {
+            let answered = ask(&viewer, one, &one.at("nightly"), json, b"{}".to_vec()).await;
+            // What a body lacks is said before anybody is asked what they may do.
+            let incomplete = answered.status == StatusCode::UNPROCESSABLE_ENTITY;
+            assert_problem(one, "a viewer", &answered, if incomplete { 422 } else { 403 });
+        }
+    }
+    assert_eq!(everything(&site).await, before);
+}
+
+// spec: C-6
+#[tokio::test]
+async fn a_key_that_cannot_be_one_is_refused_by_every_change() {
+    let site = site().await.as_role(Role::Admin);
+    let before = everything(&site).await;
+    for one in operations(&description(&site).await).iter().filter(|one| one.changes()) {
+        let request = Request::builder().method(one.method.as_str()).uri(one.at(NOTHING));
+        let request = request.header("idempotency-key", "x".repeat(201));
+        let answered = site.send(request.body(Body::empty()).unwrap()).await;
+        assert_problem(one, "a long key", &answered, 422);
+        assert_eq!(answered.json["errors"][0]["field"], "Idempotency-Key");
+    }
+    assert_eq!(everything(&site).await, before);
+}

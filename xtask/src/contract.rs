@@ -1,0 +1,200 @@
+//! The REST API and its description: the document is what OpenAPI 3.1 says, and what the program answers is
+//! what the document says. Both are asked by tools of others, from the Python package index: a validator, and
+//! schemathesis, which sends what the document allows and what it forbids.
+
+use std::io::{Read as _, Write as _};
+use std::net::{Ipv4Addr, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Duration;
+use std::{fs, io};
+
+use anyhow::{Context, Result, bail};
+use xtask::servers::virtual_environment::{PACKAGE, VirtualEnvironment};
+use xtask::servers::{Durability, Place, Running, Server};
+
+use crate::cargo::pass_or_fail;
+use crate::local_servers;
+use crate::needs;
+use crate::program;
+use crate::tally::Tally;
+use crate::workspace::Workspace;
+
+/// What `--with` and `--without` call it.
+pub(crate) const NAME: &str = "contract";
+const TOOLS: VirtualEnvironment = VirtualEnvironment {
+    name: "contract",
+    requirements: &["schemathesis==4.32.5", "openapi-spec-validator==0.9.0"],
+};
+/// Fails unless the environment holds what is required.
+const LOOK: &str = "from importlib.metadata import version as v\nimport sys\n\
+     sys.exit((v('schemathesis'), v('openapi-spec-validator')) != ('4.32.5', '0.9.0'))";
+const VALIDATE: &str = include_str!("contract.py");
+/// The longest wait for an answer of a program that is being started.
+const PATIENCE: Duration = Duration::from_secs(2);
+/// The longest a run may take, in seconds; it takes about a minute.
+const LENGTH_MAX: &str = "600";
+/// What is checked. Whether everything is accepted that fits the types is not: a cron text, a length or the
+/// name of a zone is a text to the document, and most texts are none.
+const CHECKS: &str = "not_a_server_error,status_code_conformance,content_type_conformance,\
+     response_headers_conformance,response_schema_conformance,negative_data_rejection,\
+     missing_required_header,unsupported_method,allow_header_conformance,use_after_free,\
+     ensure_resource_availability";
+/// What is not asked, and why: the stream has no end, and a claim waits for work by its nature.
+const LEFT_OUT: [&str; 2] = ["/api/v1/events", "/api/v1/work/claim"];
+/// Jobs to ask about.
+const CONFIGURATION: &str = "[jobs.nightly]\ncron = \"30 2 * * *\"\nzone = \"Europe/Warsaw\"\n\
+     http = { url = \"http://127.0.0.1:9/\", method = \"POST\" }\n\
+     [jobs.often]\nevery = \"1h\"\nhttp = { url = \"http://127.0.0.1:9/\" }\n";
+
+/// Starts the program, then asks whether document and answers fit.
+pub(crate) fn run(workspace: &Workspace, is_required: bool) -> Result<Tally> {
+    let python = match provide() {
+        Ok(python) => python,
+        Err(error) if is_required => return Err(error),
+        Err(error) => {
+            println!("    SKIPPED, the tools are not here: {error:#}");
+            return Ok(Tally { ignored: 1, ..Tally::default() });
+        }
+    };
+    let program = Program { file: program::build(workspace)? };
+    // There is one for each run of the tools.
+    let program: &'static Program = Box::leak(Box::new(program));
+    let records = local_servers::records(workspace);
+    let running = Running::start(program, Durability::Relaxed, &records)?;
+    let document = format!("{}/api/openapi.json", running.address());
+    let script = running.place().folder.join("validate.py");
+    fs::write(&script, VALIDATE).with_context(|| format!("write {}", script.display()))?;
+    let mut validate = Command::new(&python);
+    validate.arg(script).arg(&document);
+    let mut tally = pass_or_fail(validate)?;
+    tally += pass_or_fail(ask(&python, &document, &workspace.target()))?;
+    Ok(tally)
+}
+
+/// Puts the tools there and answers their Python.
+fn provide() -> Result<PathBuf> {
+    let python = TOOLS.program("python").context("no home folder for the tools")?;
+    if has(&python) {
+        return Ok(python);
+    }
+    if !Path::new("/usr/bin/python3").exists() || TOOLS.create().is_err() {
+        needs::provide_packages(&[PACKAGE.to_owned()])?;
+        TOOLS.create()?;
+    }
+    if !has(&python) {
+        bail!("{:?} are not there after installing", TOOLS.requirements);
+    }
+    Ok(python)
+}
+
+fn has(python: &Path) -> bool {
+    let mut command = Command::new(python);
+    let command = command.args(["-c", LOOK]).stdin(Stdio::null());
+    let ended = command.stdout(Stdio::null()).stderr(Stdio::null()).status();
+    ended.is_ok_and(|status| status.success())
+}
+
+/// Every operation but those that wait, with a fixed seed and a bounded number of requests.
+fn ask(python: &Path, document: &str, target: &Path) -> Command {
+    let mut command = Command::new("timeout");
+    command
+        .arg(LENGTH_MAX)
+        .arg(python.with_file_name("st"))
+        .args([
+            "run",
+            document,
+            "--checks",
+            CHECKS,
+            "--phases",
+            "examples,coverage,fuzzing,stateful",
+        ])
+        .args(["--seed", "1", "--max-examples", "20", "--generation-database", "none"])
+        .args(["--workers", "1", "--request-timeout", "20", "--continue-on-failure"])
+        .args(["--warnings", "off"]);
+    for path in LEFT_OUT {
+        command.args(["--exclude-path", path]);
+    }
+    // It leaves its notes where it is started.
+    command.current_dir(target);
+    command
+}
+
+/// The program itself, as a server among the others.
+struct Program {
+    file: PathBuf,
+}
+
+impl Server for Program {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn folder(&self) -> &'static str {
+        "server"
+    }
+
+    fn variable(&self) -> &'static str {
+        "PUNCTUAL_CONTRACT_URL"
+    }
+
+    fn is_installed(&self) -> bool {
+        self.file.exists()
+    }
+
+    fn packages(&self) -> Result<Vec<String>> {
+        Ok(Vec::new())
+    }
+
+    fn prepare(&self, place: &Place) -> Result<Command> {
+        let file = place.folder.join("punctual.toml");
+        let listen = format!("[server]\nlisten = \"127.0.0.1:{}\"\n", place.port);
+        fs::write(&file, listen + CONFIGURATION)
+            .with_context(|| format!("write {}", file.display()))?;
+        let storage = format!("sqlite:{}", place.folder.join("punctual.db").display());
+        let mut command = Command::new(&self.file);
+        command.args(["serve", "--config"]).arg(file).args(["--storage", &storage]);
+        Ok(command)
+    }
+
+    fn is_ready(&self, place: &Place) -> bool {
+        answers(place.port).unwrap_or(false)
+    }
+
+    fn address(&self, place: &Place) -> String {
+        format!("http://127.0.0.1:{}", place.port)
+    }
+}
+
+/// Whether it says that it is ready.
+fn answers(port: u16) -> io::Result<bool> {
+    let address = (Ipv4Addr::LOCALHOST, port).into();
+    let mut stream = TcpStream::connect_timeout(&address, PATIENCE)?;
+    stream.set_read_timeout(Some(PATIENCE))?;
+    stream.write_all(b"GET /health/ready HTTP/1.0\r\nHost: localhost\r\n\r\n")?;
+    let mut answer = [0; 12];
+    stream.read_exact(&mut answer)?;
+    Ok(answer.ends_with(b" 200"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_port_without_a_program_is_not_ready() {
+        let place = Place::create(NAME, Durability::Relaxed).unwrap();
+        let program = Program { file: PathBuf::from("/no/program/of/this/name") };
+        assert!(!program.is_ready(&place) && !program.is_installed());
+        place.remove();
+    }
+
+    #[test]
+    fn what_is_left_out_is_named() {
+        let command = ask(Path::new("bin/python"), "http://127.0.0.1/x", Path::new("."));
+        let words: Vec<_> = command.get_args().map(|word| word.to_string_lossy()).collect();
+        let left_out = words.windows(2).filter(|pair| pair[0] == "--exclude-path");
+        assert_eq!(left_out.map(|pair| &*pair[1]).collect::<Vec<_>>(), LEFT_OUT);
+        assert!(words.iter().any(|word| word == "bin/st"));
+    }
+}
