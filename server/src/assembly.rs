@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use axum::Router;
 use punctual::clock::{add, within};
-use punctual::{Builder, Clock, Error, Punctual, Result, Roles, Stopped, SystemClock};
+use punctual::{Builder, Clock, Punctual, Result, Roles, Stopped, SystemClock};
 use punctual_connect::{Opened, open, open_transport};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
@@ -228,11 +228,10 @@ fn auth_settings(config: &Config) -> Result<AuthSettings> {
             role_header: auth.proxy_role_header.clone(),
             trusted: auth.proxy_trusted.clone(),
         }),
-        AuthMode::Oidc => {
-            return Err(Error::unsupported(
-                "this program was built without OpenID Connect; choose auth.mode = \"password\", or \"proxy\" behind a proxy that speaks it",
-            ));
-        }
+        #[cfg(feature = "oidc")]
+        AuthMode::Oidc => Mode::Oidc(crate::auth::Oidc::of(config)?),
+        #[cfg(not(feature = "oidc"))]
+        AuthMode::Oidc => return Err(punctual::Error::unsupported(crate::config::WITHOUT_OIDC)),
     };
     let prefix = config.server.url_prefix.clone();
     Ok(AuthSettings { mode, session_length: auth.session_length.get(), prefix })

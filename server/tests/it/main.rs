@@ -20,7 +20,11 @@ mod messages_bulk;
 mod messages_sending;
 mod metrics;
 mod moving;
+#[cfg(feature = "oidc")]
+mod oidc;
 mod overview;
+#[cfg(feature = "oidc")]
+mod provider;
 mod queues;
 mod remote;
 mod schedules;

@@ -154,6 +154,42 @@ fn secrets_are_never_shown() {
     assert!(!format!("{config:?}").contains("s3cret"));
 }
 
+#[cfg(feature = "oidc")]
+#[test]
+fn signing_in_elsewhere_needs_a_provider_and_somebody_who_gets_in() {
+    let text = "[server]\npublic_url = \"https://a.example.com\"\n[auth]\nmode = \"oidc\"\n\
+        oidc_issuer = \"https://login.example.com\"\noidc_client_id = \"punctual\"\n";
+    for (change, key, words) in [
+        ("", "auth.oidc_roles", "nobody would get in"),
+        ("oidc_roles = { a = \"admin\" }", "auth.oidc_role_claim", "say which"),
+        ("oidc_role_claim = \"g\"\noidc_roles = { a = \"boss\" }", "auth.oidc_roles.a", "`boss`"),
+        ("oidc_role_default = \"guest\"", "auth.oidc_role_default", "sees nothing"),
+    ] {
+        let problems = refused(&format!("{text}{change}"));
+        assert!(problems[0].contains(&format!(" {key}: ")), "{change}: {problems:?}");
+        assert!(problems[0].contains(words) && problems.len() == 1, "{change}: {problems:?}");
+    }
+    let good = format!("{text}oidc_role_default = \"viewer\"");
+    Sources::default().read("punctual.toml", &good).unwrap();
+    let plain = good.replace("https://login", "http://login");
+    assert!(refused(&plain)[0].contains("with https"), "{:?}", refused(&plain));
+    let plain = good.replace("https://a.example", "http://a.example");
+    assert!(refused(&plain)[0].contains("server.public_url"), "{:?}", refused(&plain));
+    let elsewhere = good.replace("[server]", "[server]\nurl_prefix = \"/ops\"");
+    assert!(refused(&elsewhere)[0].contains("a.example.com/ops"), "{:?}", refused(&elsewhere));
+    assert_eq!(refused("[auth]\nmode = \"oidc\"\noidc_role_default = \"viewer\"").len(), 3);
+}
+
+#[cfg(not(feature = "oidc"))]
+#[test]
+fn a_program_that_cannot_do_it_names_the_feature() {
+    let text = "[server]\npublic_url = \"https://a.example.com\"\n[auth]\nmode = \"oidc\"\n\
+        oidc_issuer = \"https://login.example.com\"\noidc_client_id = \"punctual\"\n\
+        oidc_role_default = \"viewer\"\n";
+    let problems = refused(text);
+    assert!(problems[0].contains("the cargo feature `oidc`"), "{problems:?}");
+}
+
 #[test]
 fn a_file_that_is_missing_or_no_text_is_one_sentence() {
     let folder = tempfile::tempdir().unwrap();
