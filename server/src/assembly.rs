@@ -3,6 +3,7 @@
 
 mod demo;
 mod reload;
+mod watching;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -29,6 +30,7 @@ use crate::router::router;
 use crate::targets::{Tools, resolve};
 use crate::webhooks::Webhooks;
 use reload::Reloader;
+use watching::Watching;
 
 /// How many messages of a queue at once, when nobody says.
 const CONCURRENCY_DEFAULT: usize = 100;
@@ -54,6 +56,7 @@ pub struct Running {
     stop: watch::Sender<bool>,
     tasks: JoinSet<()>,
     clock: Arc<dyn Clock>,
+    watching: Watching,
 }
 
 impl Assembly {
@@ -72,7 +75,9 @@ impl Assembly {
         let opened = open(&address).await?;
         let tools = Tools::new(config, clock.clone())?;
         let meters = Meters::default();
-        let mut builder = builder(config, &opened, &tools).on_event(meters.hook());
+        let watching = Watching::new(config)?;
+        let builder = builder(config, &opened, &tools).on_event(meters.hook());
+        let mut builder = watching.messages(builder);
         if config.webhooks.enabled {
             let documents = opened.documents.clone();
             let webhooks = Webhooks::new(tools.clone(), documents, clock.clone(), &config.webhooks);
@@ -95,6 +100,7 @@ impl Assembly {
         .redacting(Redaction::new(&config.redact.names)?)
         .stored_in(kind_of(&address), opened.clone())
         .on_node(identity(config), meters, serde_json::to_value(config.hidden()).ok());
+        let app = watching.requests(app);
         warn_without_users(&app).await;
         let schedules = roles.contains(&ServerRole::Scheduler);
         let mut reloader = Reloader::new(&loaded, sources, punctual.clone(), tools);
@@ -110,6 +116,7 @@ impl Assembly {
             stop: watch::Sender::new(false),
             tasks: JoinSet::new(),
             clock,
+            watching,
         };
         running.background(listening, schedules.then_some(reloader), demo);
         Ok(running)
@@ -156,6 +163,7 @@ impl Running {
         let ended = async { while self.tasks.join_next().await.is_some() {} };
         let _ = within(&*self.clock, until, ended).await;
         self.tasks.shutdown().await;
+        self.watching.end().await;
         if let Err(error) = self.opened.close().await {
             tracing::warn!(%error, "the storage did not close in order");
         }

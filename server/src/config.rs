@@ -8,6 +8,7 @@ mod networks;
 mod problem;
 mod read;
 mod show;
+mod telemetry;
 mod tree;
 
 use std::collections::BTreeMap;
@@ -24,6 +25,7 @@ pub use length::Length;
 pub use networks::Networks;
 pub use problem::{Problem as ConfigProblem, Problems as ConfigProblems};
 pub use read::{FILE_DEFAULT, Loaded, Sources};
+pub use telemetry::TelemetryConfig;
 
 use crate::spec::{JobSpec, Secret};
 
@@ -48,6 +50,8 @@ pub struct Config {
     pub retention: RetentionConfig,
     /// What is written to standard error.
     pub log: LogConfig,
+    /// Where traces and metrics are sent.
+    pub telemetry: TelemetryConfig,
     /// What jobs may call.
     pub http: HttpConfig,
     /// What jobs may run.

@@ -35,6 +35,8 @@ mod spec;
 mod surround;
 mod surroundings;
 mod targets;
+#[cfg(feature = "otlp")]
+mod telemetry;
 mod template;
 mod webhooks;
 mod why;

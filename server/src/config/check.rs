@@ -31,6 +31,9 @@ impl Config {
             self.check_auth(&mut found);
         }
         self.check_places(&mut found);
+        if let Some(problem) = self.telemetry.problem() {
+            found.add(&["telemetry", "otlp"], problem);
+        }
         for (name, spec) in &self.jobs {
             self.check_job(name, spec, whole, &mut found);
         }

@@ -31,6 +31,8 @@ mod schedules;
 mod site;
 mod surround;
 mod targets;
+#[cfg(feature = "otlp")]
+mod telemetry;
 mod topics;
 mod views;
 mod webhooks;

@@ -145,6 +145,7 @@ fn secrets_are_never_shown() {
     let text = "[storage]\naddress = \"postgres://ada:s3cret@db/shop\"\n\
         [transports.t]\naddress = \"amqp://u:s3cret@host\"\n\
         [auth]\noidc_client_secret = \"s3cret\"\n\
+        [telemetry]\nheaders = { X = \"s3cret\" }\n\
         [jobs.a]\nevery = \"5m\"\n\
         http = { url = \"https://a\", headers = { X = \"s3cret\" }, signature = { secret = \"s3cret\" } }";
     let config = Sources::default().read("punctual.toml", text).unwrap();
@@ -176,7 +177,7 @@ fn signing_in_elsewhere_needs_a_provider_and_somebody_who_gets_in() {
     let plain = good.replace("https://a.example", "http://a.example");
     assert!(refused(&plain)[0].contains("server.public_url"), "{:?}", refused(&plain));
     let elsewhere = good.replace("[server]", "[server]\nurl_prefix = \"/ops\"");
-    assert!(refused(&elsewhere)[0].contains("a.example.com/ops"), "{:?}", refused(&elsewhere));
+    assert!(refused(&elsewhere)[0].contains("example.com/ops\""), "{:?}", refused(&elsewhere));
     assert_eq!(refused("[auth]\nmode = \"oidc\"\noidc_role_default = \"viewer\"").len(), 3);
 }
 
@@ -188,6 +189,33 @@ fn a_program_that_cannot_do_it_names_the_feature() {
         oidc_role_default = \"viewer\"\n";
     let problems = refused(text);
     assert!(problems[0].contains("the cargo feature `oidc`"), "{problems:?}");
+}
+
+#[cfg(feature = "otlp")]
+#[test]
+fn telemetry_listens_to_the_usual_variables_and_to_ours_more() {
+    let text = "[telemetry]\notlp = \"http://file:4318\"";
+    let usual = ("OTEL_EXPORTER_OTLP_ENDPOINT", "http://usual:4318");
+    let named = ("OTEL_SERVICE_NAME", "shop");
+    let config = with_variables(text, &[usual, named]).unwrap().telemetry;
+    assert_eq!(config.otlp.as_deref(), Some("http://usual:4318"));
+    assert_eq!(config.service_name, "shop");
+    let ours = ("PUNCTUAL__TELEMETRY__OTLP", "http://ours:4318");
+    let config = with_variables(text, &[ours, usual]).unwrap().telemetry;
+    assert_eq!(config.otlp.as_deref(), Some("http://ours:4318"));
+    for wrong in ["collector:4318", "ftp://a", "http://u:p@a", ""] {
+        let problems = refused(&format!("[telemetry]\notlp = \"{wrong}\""));
+        assert!(problems[0].contains("telemetry.otlp"), "{problems:?}");
+    }
+}
+
+#[cfg(not(feature = "otlp"))]
+#[test]
+fn telemetry_that_cannot_be_sent_names_the_feature() {
+    let problems = refused("[telemetry]\notlp = \"http://127.0.0.1:4318\"");
+    assert!(problems[0].contains("the cargo feature `otlp`"), "{problems:?}");
+    // What is meant for every program on the machine is no mistake of this one.
+    with_variables("", &[("OTEL_EXPORTER_OTLP_ENDPOINT", "http://a")]).unwrap();
 }
 
 #[test]
