@@ -104,10 +104,10 @@ impl Provider {
     pub(crate) async fn person(&self, code: &str, attempt: &Attempt) -> Answer<Person> {
         let metadata = self.metadata().await?;
         let token = self.exchange(&metadata, code, attempt).await?;
-        let mut opened = keys::open(&token, &*self.keys(&metadata, false).await?)?;
+        let mut opened = keys::open(&token, &self.keys(&metadata, false).await?)?;
         // The provider may have changed its keys since we asked; once more is enough to know.
         if matches!(opened, Opened::UnknownKey) {
-            opened = keys::open(&token, &*self.keys(&metadata, true).await?)?;
+            opened = keys::open(&token, &self.keys(&metadata, true).await?)?;
         }
         let Opened::Signed(said) = opened else {
             return Err(refused("it is signed with a key that the provider does not publish"));

@@ -52,7 +52,7 @@ impl Config {
             found.add(&["server", "url_prefix"], problem);
         }
         if let Some(url) = &server.public_url {
-            let path = url::Url::parse(url).ok().filter(|url| url.has_host());
+            let path = url::Url::parse(url).ok().filter(url::Url::has_host);
             let path = path.map(|url| url.path().trim_end_matches('/').to_owned());
             if path.is_none_or(|path| !path.ends_with(prefix.as_str())) || !is_safe(url) {
                 let problem = format!(

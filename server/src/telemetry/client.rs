@@ -19,7 +19,7 @@ const ANSWER_MAX: usize = 64 * 1024;
 /// Sends to the collector.
 #[derive(Clone, Debug)]
 pub(super) struct Client {
-    client: reqwest::Client,
+    http: reqwest::Client,
     runtime: Handle,
     address: Arc<str>,
     /// Whether the last call failed; said once, not with every call.
@@ -30,7 +30,7 @@ impl Client {
     pub(super) fn new(address: &str) -> Result<Self> {
         // The first one who asks decides for the process; who was first does not matter.
         let _ = rustls::crypto::ring::default_provider().install_default();
-        let client = reqwest::Client::builder()
+        let http = reqwest::Client::builder()
             .redirect(Policy::none())
             .no_proxy()
             .timeout(PATIENCE)
@@ -41,7 +41,7 @@ impl Client {
             })?;
         let runtime = Handle::try_current()
             .map_err(|error| Error::internal("telemetry needs a runtime").caused_by(error))?;
-        Ok(Self { client, runtime, address: address.into(), failing: Arc::default() })
+        Ok(Self { http, runtime, address: address.into(), failing: Arc::default() })
     }
 
     fn note(&self, failure: Option<String>) {
@@ -61,7 +61,7 @@ impl Client {
 impl HttpClient for Client {
     async fn send_bytes(&self, request: Request<Bytes>) -> Result<Response<Bytes>, HttpError> {
         let (parts, body) = request.into_parts();
-        let request = self.client.post(parts.uri.to_string()).headers(parts.headers).body(body);
+        let request = self.http.post(parts.uri.to_string()).headers(parts.headers).body(body);
         let answered = match self.runtime.spawn(exchange(request)).await {
             Ok(answered) => answered,
             Err(broken) => Err(HttpError::from(broken)),
