@@ -109,6 +109,13 @@ function Frame({ session, onSignOut }) {
   </div>`;
 }
 
+function SignInElsewhere({ name }) {
+  return html`<div class="signin"><${Card} title=${html`<span class="inline">${shell.name}</span>`}>
+    <p><a class="button primary" href="./api/v1/session/oidc">${shell.signIn.elsewhere(name)}</a></p>
+    <p class="faint">${shell.signIn.elsewhereHint}</p>
+  <//></div>`;
+}
+
 function SignIn({ onSession }) {
   const [error, setError] = useState(null);
   const submit = async (event) => {
@@ -140,6 +147,7 @@ function App() {
   const signOut = async () => { stop(); await remove('/session'); remember({}); setSession({ ...session, authenticated: false, user: null }); };
   if (error) return html`<div class="signin"><${Card}><${Empty} title=${shell.failed} icon="!"><p>${error.message}</p><button onClick=${() => location.reload()}>${shell.again}</button><//><//></div>`;
   if (!session) return null;
+  if (!session.authenticated && session.auth === 'oidc') return html`<${SignInElsewhere} name=${session.provider} />`;
   if (!session.authenticated) return html`<${SignIn} onSession=${take} />`;
   return html`<${Session.Provider} value=${session}><${ToastArea}><${Frame} session=${session} onSignOut=${signOut} /><//><//>`;
 }

@@ -10,6 +10,8 @@ mod events;
 mod executions;
 mod jobs;
 mod messages;
+#[cfg(feature = "oidc")]
+mod oidc;
 mod overview;
 mod queues;
 mod schedule;
@@ -84,6 +86,8 @@ pub(crate) fn routes() -> Router<App> {
         .merge(series::routes())
         .merge(settings::routes())
         .merge(views::routes());
+    #[cfg(feature = "oidc")]
+    let v1 = v1.merge(oidc::routes());
     let (router, description) =
         OpenApiRouter::with_openapi(Description::openapi()).nest("/api/v1", v1).split_for_parts();
     let description = Arc::new(description);

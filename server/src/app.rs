@@ -40,6 +40,8 @@ pub struct App {
     opened: Option<Arc<(String, Opened)>>,
     ours: Arc<Ours>,
     node: Arc<Node>,
+    #[cfg(feature = "otlp")]
+    tracer: Option<opentelemetry_sdk::trace::SdkTracer>,
 }
 
 impl App {
@@ -50,7 +52,18 @@ impl App {
         let (redaction, ours) = (Arc::default(), Arc::default());
         let node = Arc::new(Node::new(parts.clock.now()));
         let (demo, opened) = (false, None);
-        Self { parts: Arc::new(parts), audit, auth, demo, redaction, opened, ours, node }
+        Self {
+            parts: Arc::new(parts),
+            audit,
+            auth,
+            demo,
+            redaction,
+            opened,
+            ours,
+            node,
+            #[cfg(feature = "otlp")]
+            tracer: None,
+        }
     }
 
     /// Knows callers in this way; without it everybody on this machine may do everything.
@@ -105,6 +118,17 @@ impl App {
     pub fn on_node(self, identity: Identity, meters: Meters, settings: Option<Value>) -> Self {
         let node = Node { identity, meters, settings, ..Node::new(self.parts.clock.now()) };
         Self { node: Arc::new(node), ..self }
+    }
+
+    /// Makes every request a span of this tracer.
+    #[cfg(feature = "otlp")]
+    pub(crate) fn traced(self, tracer: Option<opentelemetry_sdk::trace::SdkTracer>) -> Self {
+        Self { tracer, ..self }
+    }
+
+    #[cfg(feature = "otlp")]
+    pub(crate) fn tracer(&self) -> Option<&opentelemetry_sdk::trace::SdkTracer> {
+        self.tracer.as_ref()
     }
 
     /// What this node keeps in memory.

@@ -3,6 +3,7 @@
 
 mod demo;
 mod reload;
+mod watching;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -10,7 +11,7 @@ use std::time::Duration;
 
 use axum::Router;
 use punctual::clock::{add, within};
-use punctual::{Builder, Clock, Error, Punctual, Result, Roles, Stopped, SystemClock};
+use punctual::{Builder, Clock, Punctual, Result, Roles, Stopped, SystemClock};
 use punctual_connect::{Opened, open, open_transport};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
@@ -30,6 +31,7 @@ use crate::router::router;
 use crate::targets::{Tools, resolve};
 use crate::webhooks::Webhooks;
 use reload::Reloader;
+use watching::Watching;
 
 /// How many messages of a queue at once, when nobody says.
 const CONCURRENCY_DEFAULT: usize = 100;
@@ -55,6 +57,7 @@ pub struct Running {
     stop: watch::Sender<bool>,
     tasks: JoinSet<()>,
     clock: Arc<dyn Clock>,
+    watching: Watching,
 }
 
 impl Assembly {
@@ -73,7 +76,9 @@ impl Assembly {
         let opened = open(&address).await?;
         let tools = Tools::new(config, clock.clone())?;
         let meters = Meters::default();
-        let mut builder = builder(config, &opened, &tools).on_event(meters.hook());
+        let watching = Watching::new(config)?;
+        let builder = builder(config, &opened, &tools).on_event(meters.hook());
+        let mut builder = watching.messages(builder);
         if config.webhooks.enabled {
             let documents = opened.documents.clone();
             let webhooks = Webhooks::new(tools.clone(), documents, clock.clone(), &config.webhooks);
@@ -100,6 +105,7 @@ impl Assembly {
             Some(kept) => app.auditing_for(kept.get()),
             None => app,
         };
+        let app = watching.requests(app);
         warn_without_users(&app).await;
         let schedules = roles.contains(&ServerRole::Scheduler);
         let mut reloader = Reloader::new(&loaded, sources, punctual.clone(), tools);
@@ -115,6 +121,7 @@ impl Assembly {
             stop: watch::Sender::new(false),
             tasks: JoinSet::new(),
             clock,
+            watching,
         };
         running.background(listening, schedules.then_some(reloader), demo);
         Ok(running)
@@ -161,6 +168,7 @@ impl Running {
         let ended = async { while self.tasks.join_next().await.is_some() {} };
         let _ = within(&*self.clock, until, ended).await;
         self.tasks.shutdown().await;
+        self.watching.end().await;
         if let Err(error) = self.opened.close().await {
             tracing::warn!(%error, "the storage did not close in order");
         }
@@ -234,11 +242,10 @@ fn auth_settings(config: &Config) -> Result<AuthSettings> {
             role_header: auth.proxy_role_header.clone(),
             trusted: auth.proxy_trusted.clone(),
         }),
-        AuthMode::Oidc => {
-            return Err(Error::unsupported(
-                "this program was built without OpenID Connect; choose auth.mode = \"password\", or \"proxy\" behind a proxy that speaks it",
-            ));
-        }
+        #[cfg(feature = "oidc")]
+        AuthMode::Oidc => Mode::Oidc(crate::auth::Oidc::of(config)?),
+        #[cfg(not(feature = "oidc"))]
+        AuthMode::Oidc => return Err(punctual::Error::unsupported(crate::config::WITHOUT_OIDC)),
     };
     let prefix = config.server.url_prefix.clone();
     Ok(AuthSettings { mode, session_length: auth.session_length.get(), prefix })

@@ -1,6 +1,8 @@
 //! Who calls. A request shows a session's cookie, a token, a name and a password, or comes from a proxy that
 //! has asked already; each leads to a [`Caller`] or to none. What a caller may do is asked by the endpoints.
 
+#[cfg(feature = "oidc")]
+mod oidc;
 mod origin;
 mod password;
 mod session;
@@ -24,6 +26,12 @@ use base64::engine::general_purpose::STANDARD;
 use punctual::Clock;
 use punctual::documents::Documents;
 
+#[cfg(feature = "oidc")]
+pub use self::oidc::Oidc;
+#[cfg(feature = "oidc")]
+pub(crate) use self::oidc::{Attempt, Person, Provider};
+#[cfg(feature = "oidc")]
+pub(crate) use self::origin::address as address_of;
 pub(crate) use self::session::{COOKIE_NAME, csrf_of};
 pub use self::token::Scope;
 pub(crate) use self::token::Token;
@@ -49,6 +57,9 @@ pub enum Mode {
     Password,
     /// A proxy in front has asked, and says who it is in a header.
     Proxy(Proxy),
+    /// A provider of `OpenID` Connect says who somebody is.
+    #[cfg(feature = "oidc")]
+    Oidc(Oidc),
 }
 
 /// What a proxy in front says, and from where.
@@ -94,6 +105,8 @@ pub struct Auth {
     pub(crate) users: Users,
     pub(crate) sessions: Sessions,
     pub(crate) tokens: Tokens,
+    #[cfg(feature = "oidc")]
+    provider: Option<Arc<Provider>>,
     passwords: Passwords,
     throttle: Arc<Throttle>,
     clock: Arc<dyn Clock>,
@@ -107,7 +120,14 @@ impl Auth {
         clock: &Arc<dyn Clock>,
     ) -> Self {
         let sessions = Sessions::new(documents, clock, settings.session_length);
+        #[cfg(feature = "oidc")]
+        let provider = match &settings.mode {
+            Mode::Oidc(oidc) => Some(Arc::new(Provider::new(oidc.clone(), clock.clone()))),
+            _ => None,
+        };
         Self {
+            #[cfg(feature = "oidc")]
+            provider,
             settings: Arc::new(settings),
             users: Users::new(documents, clock),
             sessions,
@@ -131,7 +151,37 @@ impl Auth {
             Mode::None => "none",
             Mode::Password => "password",
             Mode::Proxy(_) => "proxy",
+            #[cfg(feature = "oidc")]
+            Mode::Oidc(_) => "oidc",
         }
+    }
+
+    /// What the button to sign in elsewhere says, when there is one.
+    pub(crate) fn provider_name(&self) -> Option<&str> {
+        #[cfg(feature = "oidc")]
+        if let Mode::Oidc(oidc) = &self.settings.mode {
+            return Some(&oidc.name);
+        }
+        None
+    }
+
+    /// Whether browsers are known to come over https.
+    pub(crate) fn is_secure(&self) -> bool {
+        #[cfg(feature = "oidc")]
+        if let Mode::Oidc(oidc) = &self.settings.mode {
+            return oidc.is_secure();
+        }
+        false
+    }
+
+    /// The provider that knows people.
+    #[cfg(feature = "oidc")]
+    pub(crate) fn provider(&self) -> Answer<&Provider> {
+        self.provider.as_deref().ok_or_else(|| {
+            let sentence =
+                format!("nobody signs in elsewhere; the auth mode is {}, not oidc", self.word());
+            Problem::conflict(sentence)
+        })
     }
 
     /// Whether people log in by a name and a password.
@@ -159,7 +209,8 @@ impl Auth {
         let now = self.clock.now();
         self.throttle.admit(name, from, now)?;
         let user = self.users.find(name).await?;
-        let hash = user.as_ref().map(|user| user.hash.clone());
+        // Who signs in elsewhere has none.
+        let hash = user.as_ref().map(|user| user.hash.clone()).filter(|hash| !hash.is_empty());
         let is_right = self.passwords.verify(hash, password.to_owned()).await?;
         let Some(user) = user.filter(|user| is_right && !user.disabled) else {
             self.throttle.failed(name, from, now);
@@ -195,6 +246,8 @@ impl Auth {
             }
             Mode::Password => self.by_cookie(&parts.headers, from).await,
             Mode::Proxy(proxy) => self.by_proxy(proxy, &parts.headers, from).await,
+            #[cfg(feature = "oidc")]
+            Mode::Oidc(_) => self.by_cookie(&parts.headers, from).await,
         }
     }
 
@@ -304,10 +357,14 @@ fn query_token(parts: &Parts) -> Option<&str> {
 
 /// The session's secret in the cookies.
 pub(crate) fn cookie(headers: &HeaderMap) -> Option<String> {
+    cookie_named(headers, COOKIE_NAME)
+}
+
+fn cookie_named(headers: &HeaderMap, wanted: &str) -> Option<String> {
     let all = headers.get_all(COOKIE).iter().filter_map(|value| value.to_str().ok());
     all.flat_map(|text| text.split(';')).find_map(|pair| {
         let (name, value) = pair.trim().split_once('=')?;
-        (name == COOKIE_NAME).then(|| value.to_owned())
+        (name == wanted).then(|| value.to_owned())
     })
 }
 

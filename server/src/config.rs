@@ -1,12 +1,14 @@
 //! The configuration of a server: what `punctual.toml`, the environment and flags may say, each section
 //! with its defaults. Reading is in `read.rs`, what makes sense together in `check.rs`.
 
+mod auth;
 mod check;
 mod length;
 mod networks;
 mod problem;
 mod read;
 mod show;
+mod telemetry;
 mod tree;
 
 use std::collections::BTreeMap;
@@ -14,10 +16,16 @@ use std::net::SocketAddr;
 
 use serde::{Deserialize, Serialize};
 
+#[cfg(not(feature = "oidc"))]
+pub(crate) use auth::WITHOUT_OIDC;
+pub use auth::{AuthConfig, AuthMode};
+#[cfg(feature = "oidc")]
+pub(crate) use check::is_safe;
 pub use length::Length;
 pub use networks::Networks;
 pub use problem::{Problem as ConfigProblem, Problems as ConfigProblems};
 pub use read::{FILE_DEFAULT, Loaded, Sources};
+pub use telemetry::TelemetryConfig;
 
 use crate::spec::{JobSpec, Secret};
 
@@ -42,6 +50,8 @@ pub struct Config {
     pub retention: RetentionConfig,
     /// What is written to standard error.
     pub log: LogConfig,
+    /// Where traces and metrics are sent.
+    pub telemetry: TelemetryConfig,
     /// What jobs may call.
     pub http: HttpConfig,
     /// What jobs may run.
@@ -64,6 +74,9 @@ pub struct ServerConfig {
     pub listen: SocketAddr,
     /// What every path begins with, where a reverse proxy serves it under one.
     pub url_prefix: String,
+    /// The address under which people open the dashboard, such as `https://punctual.example.com`; the prefix
+    /// is part of it. Needed where another server sends them back here.
+    pub public_url: Option<String>,
     /// What this process does.
     pub roles: Vec<ServerRole>,
     /// The name of this process in lists of workers.
@@ -75,6 +88,7 @@ impl Default for ServerConfig {
         Self {
             listen: SocketAddr::from(([127, 0, 0, 1], 8080)),
             url_prefix: String::new(),
+            public_url: None,
             roles: ServerRole::ALL.to_vec(),
             name: None,
         }
@@ -111,58 +125,6 @@ pub struct StorageConfig {
 impl Default for StorageConfig {
     fn default() -> Self {
         Self { address: Secret::from("sqlite:punctual.db") }
-    }
-}
-
-/// How callers are known.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum AuthMode {
-    /// Not at all: whoever reaches the port may do everything. Only on this machine.
-    #[default]
-    None,
-    /// By name and password.
-    Password,
-    /// By a header that a reverse proxy sets.
-    Proxy,
-    /// By the protocol `OpenID` Connect.
-    Oidc,
-}
-
-/// Who may do what.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct AuthConfig {
-    /// How callers are known.
-    pub mode: AuthMode,
-    /// How long a session lasts.
-    pub session_length: Length,
-    /// The header with the user's name, in the mode `proxy`.
-    pub proxy_header: String,
-    /// The header with the role, in the mode `proxy`.
-    pub proxy_role_header: Option<String>,
-    /// The addresses and networks the proxy may come from.
-    pub proxy_trusted: Networks,
-    /// The issuer, in the mode `oidc`.
-    pub oidc_issuer: Option<String>,
-    /// What the server is called there.
-    pub oidc_client_id: Option<String>,
-    /// Its secret there.
-    pub oidc_client_secret: Option<Secret>,
-}
-
-impl Default for AuthConfig {
-    fn default() -> Self {
-        Self {
-            mode: AuthMode::None,
-            session_length: Length::hours(12),
-            proxy_header: "X-Forwarded-User".to_owned(),
-            proxy_role_header: None,
-            proxy_trusted: Networks::default(),
-            oidc_issuer: None,
-            oidc_client_id: None,
-            oidc_client_secret: None,
-        }
     }
 }
 

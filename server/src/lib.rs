@@ -36,6 +36,8 @@ mod spec;
 mod surround;
 mod surroundings;
 mod targets;
+#[cfg(feature = "otlp")]
+mod telemetry;
 mod template;
 mod webhooks;
 mod why;
@@ -43,6 +45,8 @@ mod why;
 pub use app::{App, Parts};
 pub use assembly::{Assembly, Running, SOURCE};
 pub use audit::{Audit, Change, Entry};
+#[cfg(feature = "oidc")]
+pub use auth::Oidc;
 pub use auth::{Auth, AuthSettings, Authenticate, Mode, Proxy, Scope};
 pub use background::attend;
 pub use caller::{Caller, Role};

@@ -13,8 +13,10 @@ pub fn router(app: App) -> Router {
         .merge(metrics::routes())
         .merge(dashboard::routes())
         .layer(from_fn_with_state(app.clone(), idempotency::layer))
-        .layer(from_fn_with_state(app.clone(), auth::layer))
-        // Outside of it: who asks how a node is need not be known.
-        .merge(health::routes());
+        .layer(from_fn_with_state(app.clone(), auth::layer));
+    #[cfg(feature = "otlp")]
+    let routes = routes.layer(from_fn_with_state(app.clone(), crate::telemetry::layer));
+    // Outside of it: who asks how a node is need not be known.
+    let routes = routes.merge(health::routes());
     surround(routes, &app).with_state(app)
 }

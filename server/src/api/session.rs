@@ -31,8 +31,10 @@ pub(crate) struct SessionView {
     user: Option<Person>,
     /// What changing calls show as `X-CSRF-Token`, when a cookie says who one is.
     csrf: Option<String>,
-    /// How callers are known: `none`, `password` or `proxy`.
+    /// How callers are known: `none`, `password`, `proxy` or `oidc`.
     auth: &'static str,
+    /// What the button to sign in elsewhere says, in the mode `oidc`; it leads to `session/oidc`.
+    provider: Option<String>,
     /// The version of the server.
     version: &'static str,
     /// Whether it shows off.
@@ -69,6 +71,7 @@ fn view(app: &App, caller: Option<Caller>) -> SessionView {
         user: caller.map(|caller| Person { name: caller.name, role: caller.role }),
         csrf,
         auth: app.auth().word(),
+        provider: app.auth().provider_name().map(str::to_owned),
         version: env!("CARGO_PKG_VERSION"),
         demo: app.is_demo(),
     }
@@ -91,7 +94,10 @@ async fn begin(
 ) -> Answer<Response> {
     let auth = app.auth();
     if auth.settings.mode != Mode::Password {
-        let sentence = format!("nobody logs in here; the auth mode is {}", auth.word());
+        let sentence = match auth.provider_name() {
+            Some(name) => format!("people sign in with {name} here; programs show a token"),
+            None => format!("nobody logs in here; the auth mode is {}", auth.word()),
+        };
         return Err(Problem::conflict(sentence));
     }
     let from = before.and_then(|caller| caller.from);
@@ -149,21 +155,27 @@ fn with_cookie(
     headers: &HeaderMap,
     secret: &str,
 ) -> Answer<[(HeaderName, HeaderValue); 1]> {
+    Ok([(SET_COOKIE, session_cookie(app, headers, secret)?)])
+}
+
+/// The cookie of a session.
+pub(super) fn session_cookie(app: &App, headers: &HeaderMap, secret: &str) -> Answer<HeaderValue> {
     let length = app.auth().settings.session_length.as_secs();
     let forwarded = headers.get("x-forwarded-proto").and_then(|value| value.to_str().ok());
-    let secure = if forwarded == Some("https") { "; Secure" } else { "" };
+    let is_secure = forwarded == Some("https") || app.auth().is_secure();
+    let secure = if is_secure { "; Secure" } else { "" };
     let text = format!(
         "{COOKIE_NAME}={secret}; Path={}; Max-Age={length}; HttpOnly; SameSite=Strict{secure}",
         path(app)
     );
-    Ok([(SET_COOKIE, header(&text)?)])
+    header(&text)
 }
 
 fn path(app: &App) -> String {
     format!("{}/", app.auth().settings.prefix.trim_end_matches('/'))
 }
 
-fn header(text: &str) -> Answer<HeaderValue> {
+pub(super) fn header(text: &str) -> Answer<HeaderValue> {
     HeaderValue::from_str(text)
         .map_err(|_| Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "a cookie cannot be written"))
 }

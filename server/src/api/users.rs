@@ -94,6 +94,7 @@ async fn create(
         disabled: false,
         created_at: app.clock.now(),
         last_login_at: None,
+        subject: None,
     };
     app.auth().users.create(&user).await?;
     let view = UserView::from(user);

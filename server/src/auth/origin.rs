@@ -15,7 +15,7 @@ use crate::problem::{Answer, Problem};
 const CSRF: &str = "x-csrf-token";
 
 /// The address a call came from; none in process.
-pub(super) fn address(parts: &Parts) -> Option<IpAddr> {
+pub(crate) fn address(parts: &Parts) -> Option<IpAddr> {
     parts.extensions.get::<ConnectInfo<SocketAddr>>().map(|info| info.0.ip().to_canonical())
 }
 

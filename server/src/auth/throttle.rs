@@ -51,7 +51,7 @@ impl Throttle {
             None => Ok(()),
             Some(until) => {
                 let wait = between(now, until).as_secs().max(1);
-                let sentence = format!("too many wrong passwords; try again in {wait} s");
+                let sentence = format!("too many failed attempts to log in; try again in {wait} s");
                 Err(Problem::new(StatusCode::TOO_MANY_REQUESTS, sentence).retry_after(wait))
             }
         }

@@ -27,6 +27,9 @@ pub(crate) struct User {
     pub(crate) disabled: bool,
     pub(crate) created_at: Timestamp,
     pub(crate) last_login_at: Option<Timestamp>,
+    /// Who they are elsewhere, when they sign in there and have no password here.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) subject: Option<String>,
 }
 
 /// All users.
@@ -91,7 +94,7 @@ impl Users {
     }
 }
 
-fn check_name(name: &str) -> Answer<()> {
+pub(super) fn check_name(name: &str) -> Answer<()> {
     let is_good = (1..=NAME_MAX).contains(&name.chars().count())
         && name.trim() == name
         && !name.chars().any(|c| c.is_control() || c == ':');

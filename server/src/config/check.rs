@@ -5,6 +5,7 @@ use punctual::model::{Queue, TransportName};
 use super::problem::Problem;
 use super::tree::Tree;
 use super::{AuthMode, Config, ServerRole};
+use crate::caller::Role;
 use crate::redact::Redaction;
 use crate::spec::{FieldError, JobSpec};
 
@@ -32,6 +33,9 @@ impl Config {
         }
         self.check_places(&mut found);
         self.check_redact(&mut found);
+        if let Some(problem) = self.telemetry.problem() {
+            found.add(&["telemetry", "otlp"], problem);
+        }
         for (name, spec) in &self.jobs {
             self.check_job(name, spec, whole, &mut found);
         }
@@ -48,6 +52,16 @@ impl Config {
         if !prefix.is_empty() && (!prefix.starts_with('/') || prefix.ends_with('/')) {
             let problem = format!("{prefix:?} must begin with a slash and not end with one");
             found.add(&["server", "url_prefix"], problem);
+        }
+        if let Some(url) = &server.public_url {
+            let path = url::Url::parse(url).ok().filter(url::Url::has_host);
+            let path = path.map(|url| url.path().trim_end_matches('/').to_owned());
+            if path.is_none_or(|path| !path.ends_with(prefix.as_str())) || !is_safe(url) {
+                let problem = format!(
+                    "{url:?} must be a URL with https (http is for this machine) that ends with server.url_prefix, such as \"https://punctual.example.com{prefix}\""
+                );
+                found.add(&["server", "public_url"], problem);
+            }
         }
         let is_open = !server.listen.ip().is_loopback() && server.roles.contains(&ServerRole::Api);
         if is_open && self.auth.mode == AuthMode::None {
@@ -70,14 +84,43 @@ impl Config {
             );
         }
         if auth.mode == AuthMode::Oidc {
-            for (key, given) in [
-                ("oidc_issuer", auth.oidc_issuer.is_some()),
-                ("oidc_client_id", auth.oidc_client_id.is_some()),
-            ] {
-                if !given {
-                    found.add(&["auth", key], "the mode oidc needs it");
-                }
+            self.check_oidc(found);
+        }
+    }
+
+    fn check_oidc(&self, found: &mut Found<'_>) {
+        #[cfg(not(feature = "oidc"))]
+        found.add(&["auth", "mode"], super::auth::WITHOUT_OIDC);
+        let auth = &self.auth;
+        for (key, given) in [
+            (["auth", "oidc_issuer"], auth.oidc_issuer.as_deref()),
+            (["auth", "oidc_client_id"], auth.oidc_client_id.as_deref()),
+            (["server", "public_url"], self.server.public_url.as_deref()),
+        ] {
+            if given.is_none_or(str::is_empty) {
+                found.add(&key, "the mode oidc needs it");
             }
+        }
+        if let Some(issuer) = &auth.oidc_issuer
+            && !is_safe(issuer)
+        {
+            let problem = format!("{issuer:?} must be a URL with https; http is for this machine");
+            found.add(&["auth", "oidc_issuer"], problem);
+        }
+        if !auth.oidc_roles.is_empty() && auth.oidc_role_claim.is_none() {
+            let problem =
+                "auth.oidc_roles is about the values of a claim; say which, such as \"groups\"";
+            found.add(&["auth", "oidc_role_claim"], problem);
+        }
+        if auth.oidc_roles.is_empty() && auth.oidc_role_default.is_none() {
+            let problem = "nobody would get in; give oidc_role_claim and oidc_roles, or oidc_role_default = \"viewer\"";
+            found.add(&["auth", "oidc_roles"], problem);
+        }
+        let named = auth.oidc_roles.iter().map(|(name, role)| (vec!["oidc_roles", name], *role));
+        let default = auth.oidc_role_default.map(|role| (vec!["oidc_role_default"], role));
+        for (key, _) in named.chain(default).filter(|(_, role)| *role == Role::Guest) {
+            let key: Vec<&str> = std::iter::once("auth").chain(key).collect();
+            found.add(&key, "a guest sees nothing; there are viewer, operator and admin");
         }
     }
 
@@ -146,4 +189,16 @@ impl Config {
             );
         }
     }
+}
+
+/// Whether nobody on the way can read what is sent there.
+pub(crate) fn is_safe(url: &str) -> bool {
+    let Ok(url) = url::Url::parse(url) else { return false };
+    let is_local = match url.host() {
+        Some(url::Host::Domain(name)) => name == "localhost" || name.ends_with(".localhost"),
+        Some(url::Host::Ipv4(address)) => address.is_loopback(),
+        Some(url::Host::Ipv6(address)) => address.is_loopback(),
+        None => return false,
+    };
+    url.scheme() == "https" || (url.scheme() == "http" && is_local)
 }

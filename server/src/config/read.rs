@@ -65,6 +65,8 @@ impl Sources {
     /// The same with the text of the file at hand.
     pub fn read(&self, name: &str, text: &str) -> Result<Config, Problems> {
         let mut tree = Tree::of_file(name, text).map_err(|problem| Problems(vec![problem]))?;
+        #[cfg(feature = "otlp")]
+        self.usual_telemetry(&mut tree);
         for (variable, value) in &self.variables {
             let Some(rest) = variable.strip_prefix(PREFIX) else { continue };
             let path: Vec<String> = rest.split("__").map(str::to_lowercase).collect();
@@ -78,6 +80,21 @@ impl Sources {
         let fitting = problems.is_empty();
         problems.extend(config.check(&tree, fitting));
         if problems.is_empty() { Ok(config) } else { Err(Problems(problems)) }
+    }
+
+    /// What every program with OpenTelemetry is told by. Our own variables win.
+    #[cfg(feature = "otlp")]
+    fn usual_telemetry(&self, tree: &mut Tree) {
+        let usual =
+            [("OTEL_EXPORTER_OTLP_ENDPOINT", "otlp"), ("OTEL_SERVICE_NAME", "service_name")];
+        for (variable, key) in usual {
+            let found =
+                self.variables.iter().find(|(name, value)| name == variable && !value.is_empty());
+            if let Some((_, value)) = found {
+                let path = ["telemetry".to_owned(), key.to_owned()];
+                tree.set(&path, value, Place::Variable(variable.to_owned()));
+            }
+        }
     }
 }
 

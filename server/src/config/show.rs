@@ -18,6 +18,9 @@ impl Config {
         if let Some(secret) = &mut config.auth.oidc_client_secret {
             *secret = secret.hidden();
         }
+        for secret in config.telemetry.headers.values_mut() {
+            *secret = secret.hidden();
+        }
         for job in config.jobs.values_mut() {
             hide(job);
         }

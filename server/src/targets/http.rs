@@ -105,6 +105,8 @@ impl HttpRunner {
         if !headers.contains_key("idempotency-key") {
             set(headers, "Idempotency-Key", &context.message_id().to_string())?;
         }
+        #[cfg(feature = "otlp")]
+        crate::telemetry::inject(headers);
         if let Some(signature) = &target.signature {
             let secret = self.0.vault.open(&signature.secret)?;
             let signed = sign(secret.as_bytes(), self.0.clock.now(), body)?;

@@ -49,6 +49,8 @@ impl Tools {
             })?;
             headers.insert(HeaderName::from_bytes(name.as_bytes())?, value);
         }
+        #[cfg(feature = "otlp")]
+        crate::telemetry::inject(&mut headers);
         let ask = Ask {
             method: Method::POST,
             url,

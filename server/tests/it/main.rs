@@ -21,8 +21,12 @@ mod messages_bulk;
 mod messages_sending;
 mod metrics;
 mod moving;
+#[cfg(feature = "oidc")]
+mod oidc;
 mod overview;
 mod pages;
+#[cfg(feature = "oidc")]
+mod provider;
 mod queues;
 mod redacting;
 mod refusals;
@@ -32,6 +36,8 @@ mod site;
 mod surround;
 mod targets;
 mod tokens;
+#[cfg(feature = "otlp")]
+mod telemetry;
 mod topics;
 mod views;
 mod webhooks;

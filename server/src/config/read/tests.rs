@@ -145,6 +145,7 @@ fn secrets_are_never_shown() {
     let text = "[storage]\naddress = \"postgres://ada:s3cret@db/shop\"\n\
         [transports.t]\naddress = \"amqp://u:s3cret@host\"\n\
         [auth]\noidc_client_secret = \"s3cret\"\n\
+        [telemetry]\nheaders = { X = \"s3cret\" }\n\
         [jobs.a]\nevery = \"5m\"\n\
         http = { url = \"https://a\", headers = { X = \"s3cret\" }, signature = { secret = \"s3cret\" } }";
     let config = Sources::default().read("punctual.toml", text).unwrap();
@@ -152,6 +153,69 @@ fn secrets_are_never_shown() {
     assert!(!shown.contains("s3cret"), "{shown}");
     assert!(shown.contains("postgres://(hidden)@db/shop"), "{shown}");
     assert!(!format!("{config:?}").contains("s3cret"));
+}
+
+#[cfg(feature = "oidc")]
+#[test]
+fn signing_in_elsewhere_needs_a_provider_and_somebody_who_gets_in() {
+    let text = "[server]\npublic_url = \"https://a.example.com\"\n[auth]\nmode = \"oidc\"\n\
+        oidc_issuer = \"https://login.example.com\"\noidc_client_id = \"punctual\"\n";
+    for (change, key, words) in [
+        ("", "auth.oidc_roles", "nobody would get in"),
+        ("oidc_roles = { a = \"admin\" }", "auth.oidc_role_claim", "say which"),
+        ("oidc_role_claim = \"g\"\noidc_roles = { a = \"boss\" }", "auth.oidc_roles.a", "`boss`"),
+        ("oidc_role_default = \"guest\"", "auth.oidc_role_default", "sees nothing"),
+    ] {
+        let problems = refused(&format!("{text}{change}"));
+        assert!(problems[0].contains(&format!(" {key}: ")), "{change}: {problems:?}");
+        assert!(problems[0].contains(words) && problems.len() == 1, "{change}: {problems:?}");
+    }
+    let good = format!("{text}oidc_role_default = \"viewer\"");
+    Sources::default().read("punctual.toml", &good).unwrap();
+    let plain = good.replace("https://login", "http://login");
+    assert!(refused(&plain)[0].contains("with https"), "{:?}", refused(&plain));
+    let plain = good.replace("https://a.example", "http://a.example");
+    assert!(refused(&plain)[0].contains("server.public_url"), "{:?}", refused(&plain));
+    let elsewhere = good.replace("[server]", "[server]\nurl_prefix = \"/ops\"");
+    assert!(refused(&elsewhere)[0].contains("example.com/ops\""), "{:?}", refused(&elsewhere));
+    assert_eq!(refused("[auth]\nmode = \"oidc\"\noidc_role_default = \"viewer\"").len(), 3);
+}
+
+#[cfg(not(feature = "oidc"))]
+#[test]
+fn a_program_that_cannot_do_it_names_the_feature() {
+    let text = "[server]\npublic_url = \"https://a.example.com\"\n[auth]\nmode = \"oidc\"\n\
+        oidc_issuer = \"https://login.example.com\"\noidc_client_id = \"punctual\"\n\
+        oidc_role_default = \"viewer\"\n";
+    let problems = refused(text);
+    assert!(problems[0].contains("the cargo feature `oidc`"), "{problems:?}");
+}
+
+#[cfg(feature = "otlp")]
+#[test]
+fn telemetry_listens_to_the_usual_variables_and_to_ours_more() {
+    let text = "[telemetry]\notlp = \"http://file:4318\"";
+    let usual = ("OTEL_EXPORTER_OTLP_ENDPOINT", "http://usual:4318");
+    let named = ("OTEL_SERVICE_NAME", "shop");
+    let config = with_variables(text, &[usual, named]).unwrap().telemetry;
+    assert_eq!(config.otlp.as_deref(), Some("http://usual:4318"));
+    assert_eq!(config.service_name, "shop");
+    let ours = ("PUNCTUAL__TELEMETRY__OTLP", "http://ours:4318");
+    let config = with_variables(text, &[ours, usual]).unwrap().telemetry;
+    assert_eq!(config.otlp.as_deref(), Some("http://ours:4318"));
+    for wrong in ["collector:4318", "ftp://a", "http://u:p@a", ""] {
+        let problems = refused(&format!("[telemetry]\notlp = \"{wrong}\""));
+        assert!(problems[0].contains("telemetry.otlp"), "{problems:?}");
+    }
+}
+
+#[cfg(not(feature = "otlp"))]
+#[test]
+fn telemetry_that_cannot_be_sent_names_the_feature() {
+    let problems = refused("[telemetry]\notlp = \"http://127.0.0.1:4318\"");
+    assert!(problems[0].contains("the cargo feature `otlp`"), "{problems:?}");
+    // What is meant for every program on the machine is no mistake of this one.
+    with_variables("", &[("OTEL_EXPORTER_OTLP_ENDPOINT", "http://a")]).unwrap();
 }
 
 #[test]

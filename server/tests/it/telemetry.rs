@@ -1,0 +1,158 @@
+//! Traces and metrics at a collector on this machine: from a request over the message it publishes to what
+//! the handler calls, one trace.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::{Body, Bytes};
+use axum::extract::State;
+use axum::http::header::{AUTHORIZATION, CONTENT_TYPE};
+use axum::http::{HeaderMap, Request, StatusCode, Uri};
+use opentelemetry_proto::tonic::collector::metrics::v1::ExportMetricsServiceRequest;
+use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceRequest;
+use opentelemetry_proto::tonic::trace::v1::Span;
+use prost::Message as _;
+use punctual::SystemClock;
+use punctual::clock::{Clock, add, within};
+use punctual_server::config::Sources;
+use punctual_server::{Assembly, Running, router};
+use serde_json::json;
+
+use crate::site::Site;
+
+/// Longer than anything here takes on a busy machine.
+const PATIENCE: Duration = Duration::from_secs(60);
+const TRACE: &str = "0af7651916cd43dd8448eb211c80319c";
+const CALLER: &str = "b7ad6b7169203331";
+
+/// What reached the collector: paths, headers and bodies.
+type Received = Arc<Mutex<Vec<(String, HeaderMap, Bytes)>>>;
+
+/// A collector, which is also what the handler calls.
+async fn collector() -> (String, Received) {
+    let received = Received::default();
+    let take =
+        async |State(received): State<Received>, uri: Uri, headers: HeaderMap, body: Bytes| {
+            received.lock().unwrap().push((uri.path().to_owned(), headers, body));
+        };
+    let router = Router::new().fallback(take).with_state(received.clone());
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = format!("http://{}", listener.local_addr().unwrap());
+    tokio::spawn(async move { axum::serve(listener, router).await });
+    (address, received)
+}
+
+async fn start(otlp: &str) -> (Running, Site) {
+    let text = format!(
+        "[server]\nlisten = \"127.0.0.1:0\"\n[storage]\naddress = \"memory:\"\n\
+         [http]\nallow = [\"127.0.0.1\"]\n\
+         [telemetry]\notlp = \"{otlp}\"\nservice_name = \"shop\"\nheaders = {{ Authorization = \"Bearer s3cret\" }}\n"
+    );
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("punctual.toml");
+    std::fs::write(&file, text).unwrap();
+    let sources = Sources { file: Some(file), ..Sources::default() };
+    let loaded = sources.load().unwrap();
+    let running = Assembly { loaded, sources, demo: false }.start().await.unwrap();
+    let site = Site { router: router(running.app().clone()), ..Site::with(|builder| builder) };
+    (running, site)
+}
+
+/// Publishes a message that calls a URL, as somebody in the middle of a trace.
+async fn publish(site: &Site, url: &str) -> String {
+    let body =
+        json!({ "topic": "punctual.http", "body": { "target": { "http": { "url": url } } } });
+    let request = Request::post("/api/v1/messages")
+        .header(CONTENT_TYPE, "application/json")
+        .header("traceparent", format!("00-{TRACE}-{CALLER}-01"));
+    let answered = site.send(request.body(Body::from(body.to_string())).unwrap()).await;
+    assert_eq!(answered.status, StatusCode::CREATED, "{}", answered.text);
+    answered.json["id"].as_str().unwrap().to_owned()
+}
+
+async fn succeeded(site: &Site, id: &str) {
+    let done = async {
+        loop {
+            let shown = site.get(&format!("/api/v1/messages/{id}")).await;
+            if shown.text.contains("\"succeeded\"") {
+                break;
+            }
+            SystemClock.sleep_until(add(SystemClock.now(), Duration::from_millis(20))).await;
+        }
+    };
+    within(&SystemClock, add(SystemClock.now(), PATIENCE), done)
+        .await
+        .expect("not handled in time");
+}
+
+fn hex(bytes: &[u8]) -> String {
+    use std::fmt::Write as _;
+    bytes.iter().fold(String::new(), |mut text, byte| {
+        write!(text, "{byte:02x}").unwrap();
+        text
+    })
+}
+
+/// The spans of the trace, by name.
+fn spans(received: &Received) -> Vec<Span> {
+    let received = received.lock().unwrap();
+    let bodies = received.iter().filter(|(path, ..)| path == "/v1/traces").map(|one| &one.2);
+    let requests = bodies.map(|body| ExportTraceServiceRequest::decode(&body[..]).unwrap());
+    let resources = requests.flat_map(|request| request.resource_spans);
+    let scopes = resources.flat_map(|resource| resource.scope_spans);
+    scopes.flat_map(|scope| scope.spans).filter(|span| hex(&span.trace_id) == TRACE).collect()
+}
+
+// spec: C-5
+#[tokio::test]
+async fn a_request_its_message_and_what_the_handler_calls_are_one_trace() {
+    let (address, received) = collector().await;
+    let (running, site) = start(&address).await;
+    let id = publish(&site, &format!("{address}/hook")).await;
+    succeeded(&site, &id).await;
+    // What was not sent yet is sent when it stops.
+    assert!(running.shutdown().await.is_clean());
+    let spans = spans(&received);
+    let named = |name: &str| spans.iter().find(|span| span.name == name).expect(name);
+    let asked = named("POST /api/v1/messages");
+    let (sent, handled) = (named("send punctual.http"), named("process punctual.http"));
+    assert_eq!(hex(&asked.parent_span_id), CALLER);
+    assert_eq!((&sent.parent_span_id, &handled.parent_span_id), (&asked.span_id, &sent.span_id));
+    let received = received.lock().unwrap();
+    let hook = received.iter().find(|(path, ..)| path == "/hook").unwrap();
+    let called = hook.1["traceparent"].to_str().unwrap();
+    assert_eq!(called, format!("00-{TRACE}-{}-01", hex(&handled.span_id)));
+    let sent = received.iter().filter(|(path, ..)| path.starts_with("/v1/"));
+    for (_, headers, _) in sent {
+        assert_eq!(headers[AUTHORIZATION], "Bearer s3cret");
+        assert_eq!(headers[CONTENT_TYPE], "application/x-protobuf");
+    }
+    let metrics = received.iter().filter(|(path, ..)| path == "/v1/metrics");
+    let metrics = metrics.map(|one| ExportMetricsServiceRequest::decode(&one.2[..]).unwrap());
+    let resources: Vec<_> = metrics.flat_map(|request| request.resource_metrics).collect();
+    let service = format!("{:?}", resources[0].resource);
+    assert!(service.contains("shop"), "{service}");
+    let names: Vec<_> = resources
+        .into_iter()
+        .flat_map(|resource| resource.scope_metrics)
+        .flat_map(|scope| scope.metrics)
+        .map(|metric| metric.name)
+        .collect();
+    assert!(names.iter().any(|name| name == "punctual.attempts"), "{names:?}");
+}
+
+// spec: C-5
+#[tokio::test]
+async fn a_collector_that_is_away_stops_nothing() {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let nobody = format!("http://{}", listener.local_addr().unwrap());
+    drop(listener);
+    let (address, received) = collector().await;
+    let (running, site) = start(&nobody).await;
+    let id = publish(&site, &format!("{address}/hook")).await;
+    succeeded(&site, &id).await;
+    let stopped = within(&SystemClock, add(SystemClock.now(), PATIENCE), running.shutdown()).await;
+    assert!(stopped.expect("it did not stop").is_clean());
+    assert_eq!(received.lock().unwrap().len(), 1);
+}
