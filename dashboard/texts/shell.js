@@ -31,7 +31,7 @@ export const shell = {
   },
   signIn: {
     title: 'Sign in', name: 'Name', password: 'Password', button: 'Sign in', out: 'Sign out',
-    hint: 'An administrator makes accounts with', cli: 'punctual users add NAME ROLE',
+    hint: 'An administrator makes accounts with',
   },
   menu: 'Menu',
   skip: 'Skip to the page',

@@ -1,6 +1,7 @@
 // The short lists of the overview: what is late, stuck, running, next, dead, and what was deployed or paused.
 
 import { html } from '../../lib/html.js';
+import { system } from '../../lib/lines.js';
 import { useHold } from '../../lib/hold.js';
 import { to } from '../../lib/route.js';
 import { jobPage, messagePage, messagesWith, queuePage } from '../../lib/links.js';
@@ -52,4 +53,4 @@ export const Marks = ({ rows }) => html`<${Card} title=${text.marks.title} flush
 
 /** What to do with an empty system. */
 export const Welcome = () => html`<${Card} title=${text.welcome.title}><p>${text.welcome.text}</p>
-  <div class="inline"><a class="button" href=${to(['jobs'], { new: '1' })}>${text.welcome.job}</a><${Cli} line=${text.welcome.cli} /></div><//>`;
+  <div class="inline"><a class="button" href=${to(['jobs'], { new: '1' })}>${text.welcome.job}</a><${Cli} line=${system.greeting()} /></div><//>`;
