@@ -21,7 +21,7 @@ export const jobs = {
   edit: (name, { cron, every, zone, retry, timeout, misfire } = { cron: OPEN }) => line(['jobs', 'edit', name], { cron, every, zone, retry, timeout: timeout === null ? 'none' : timeout, misfire }),
   backfill: (name, { from, to, which, max, order, dry_run } = { dry_run: true }) => line(['jobs', 'backfill', name], { from: from || '-1d', to, all: which === 'all', max: max === 100 ? null : max, newest: order === 'newest', 'dry-run': dry_run }),
   remove: (name) => line(['jobs', 'delete', name]),
-  create: ({ name, description, tags, cron, every, at, zone, topic, http, publish, command, queue, overlap, misfire, retry, timeout, payload }) => line(['jobs', 'create', name], {
+  create: ({ name, description, tags, cron, every, at, zone, topic, http, publish, command, queue, overlap, misfire, retry, timeout, payload } = { name: 'NAME', cron: '0 3 * * *', http: { url: 'https://example.org/' } }) => line(['jobs', 'create', name], {
     description, tag: tags, cron, every, at, zone, topic, url: http?.url, method: http?.method === 'POST' ? null : http?.method, publish: publish?.topic,
     program: command?.program, arg: command?.args, queue, overlap, misfire, retry, timeout, payload: json(payload),
   }),

@@ -87,7 +87,7 @@ export function Jobs({ route: { query } }) {
   const list = useRows('/jobs', { search, phase, tag, app, sort, after }, { id: (job) => job.name, on: ON });
   const [pausing, setPausing] = useState(null);
   return html`
-    <${Head} title=${text.title} about=${text.about}><${Act} role="admin" kind="primary" onClick=${() => refine({ new: '1' })}>${text.create}<//><//>
+    <${Head} title=${text.title} about=${text.about}><${Act} role="admin" kind="primary" cli=${cli.create()} onClick=${() => refine({ new: '1' })}>${text.create}<//><//>
     <${Filters} query=${query} rows=${list.rows} />
     <${Card} flush class="jobs"><${NewRows} of=${list} />
       <${Loaded} of=${list} skeleton=${10}>${(rows) => html`<${Table} columns=${columns(setPausing, list.again)} rows=${rows} id=${(job) => job.name} href=${(job) => jobPage(job.name)}

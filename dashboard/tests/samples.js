@@ -18,7 +18,7 @@ export const samples = {
   'jobs.edit': [['nightly'], ['nightly', { cron: '15 4 * * *', zone: 'UTC', retry: 0, timeout: null, misfire: 'fire_all' }], ['nightly', { every: '5m', timeout: '1m 30s' }]],
   'jobs.backfill': [['nightly'], ['nightly', { from: AT, to: AT, which: 'missing', max: 100, order: 'oldest', dry_run: true }], ['nightly', { from: AT, to: AT, which: 'all', max: 5, order: 'newest', dry_run: false }]],
   'jobs.remove': [['nightly'], ['-odd']],
-  'jobs.create': [[{ ...JOB, http: { url: 'https://example.org/hook', method: 'POST' } }], [{ ...JOB, http: { url: 'https://example.org/hook', method: 'GET' } }], [{ name: 'often', every: '5m', topic: 'tidy' }], [{ name: 'once', at: AT, publish: { topic: 'greet' } }], [{ name: 'report', cron: '@daily', command: { program: '/usr/local/bin/report', args: ['--fast', 'a b', '-'] } }]],
+  'jobs.create': [[], [{ ...JOB, http: { url: 'https://example.org/hook', method: 'POST' } }], [{ ...JOB, http: { url: 'https://example.org/hook', method: 'GET' } }], [{ name: 'often', every: '5m', topic: 'tidy' }], [{ name: 'once', at: AT, publish: { topic: 'greet' } }], [{ name: 'report', cron: '@daily', command: { program: '/usr/local/bin/report', args: ['--fast', 'a b', '-'] } }]],
   'messages.show': [[ID]],
   'messages.why': [[ID]],
   'messages.publish': [[{}], [{ topic: 'greet', kind: 'json', body: '{"hello":"world"}', headers: { 'x-by': 'a b', 'x-sum': '1=1' }, key: 'k', dedupe: 'd', queue: 'mail', priority: '9', delay: '5m', retries: '2', timeout: '30s', transport: 'rabbit' }], [{ topic: 'greet', kind: 'text', body: '-12' }], [{ topic: 'greet', kind: 'text', body: '@home' }], [{ topic: 'greet', kind: 'base64', body: 'AAEC' }], [{ topic: 'greet', kind: 'json', body: '{}', isWhole: false, priority: 0 }]],

@@ -19,6 +19,7 @@ mod messages;
 mod messages_bulk;
 mod messages_sending;
 mod metrics;
+mod mount;
 mod moving;
 mod overview;
 mod queues;
