@@ -4,7 +4,7 @@
 import uPlot from '../vendor/uplot.js';
 import { html, useEffect, useRef } from './html.js';
 import { clock, hour, zone } from './time.js';
-import { drawHeat, edgesOf, heatScale } from './heat.js';
+import { DECADES, drawHeat, edgesOf, heatScale } from './heat.js';
 
 const css = (name) => getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
 const PERIODS = [[86_400, { day: 'numeric', month: 'short' }], [60, { hour: '2-digit', minute: '2-digit' }], [0, { hour: '2-digit', minute: '2-digit', second: '2-digit' }]];
@@ -75,6 +75,9 @@ function brushed(plot, onBrush) {
   plot.setSelect({ left: 0, width: 0, top: 0, height: 0 }, false);
 }
 
+/** `1.0 s` is `1 s` on an axis. */
+const rounded = (shown) => String(shown).replace(/\.0(?=\s)/, '');
+
 function options(now, width) {
   const { height, stacked, unit, heat } = now.current;
   const grid = { stroke: css('line'), width: 1 };
@@ -88,7 +91,7 @@ function options(now, width) {
     scales: { x: { time: true }, y: heat ? heatScale(() => now.current.heat) : { range: (_, low, high) => [0, Math.max(1, high * 1.08)] } },
     axes: [
       { ...axis, size: 28, values: ticks },
-      { ...axis, size: 56, values: (_, values) => values.map((value) => (value === null ? '' : unit ? unit(value) : value)) },
+      { ...axis, size: 56, values: (_, values) => values.map((value) => (value === null ? '' : unit ? rounded(unit(value)) : value)), ...(heat ? DECADES : {}) },
     ],
     series: [{ value: (_, instant) => (instant ? hour(instant * 1_000) : '–') }, ...lines(now)],
     hooks: {
@@ -111,7 +114,9 @@ export function Chart({ times, series, height = 180, stacked = false, onBrush, u
   const over = useRef(false);
   const now = useRef(null);
   now.current = { times, series, height, stacked, onBrush, unit, marks, heat, chosen };
-  const put = () => { if (plot.current && !over.current) { plot.current.setData(dataOf(now.current)); plot.current.setLegend({ idx: now.current.times.length - 1 }); } };
+  // After the drawing, which empties the legend: it shows the newest values while nobody points at others.
+  const newest = () => { if (plot.current && !over.current) plot.current.setLegend({ idx: now.current.times.length - 1 }); };
+  const put = () => { if (plot.current && !over.current) { plot.current.setData(dataOf(now.current)); queueMicrotask(newest); } };
   const shape = `${series.map((one) => one.label + one.colour).join('|')} ${Boolean(heat)}`;
   useEffect(() => {
     const make = () => {

@@ -14,6 +14,12 @@ export const heatScale = (heat) => ({
   range: () => { const edges = edgesOf(heat().buckets, heat().values); return [edges[0], edges[edges.length - 1]]; },
 });
 
+/** A line and a label for each power of ten; those between would be stripes over the cells. */
+export const DECADES = {
+  splits: (_plot, _axis, low, high) => { const found = []; for (let at = Math.ceil(Math.log10(low)); 10 ** at <= high; at += 1) found.push(10 ** at); return found; },
+  filter: (_plot, splits) => splits,
+};
+
 /** The largest count, so that the darkest cell means the most. */
 function most(values) {
   let top = 1;

@@ -9,6 +9,6 @@ export const calendar = {
   changes: { title: 'Clock changes', none: 'No clock changes in this range.' },
   lane: (job, past, bad, future) => `${job}: ${past} past, ${bad} of them failed, ${future} to come`, lanes: 'Runs of each job over the day', runs: (count) => `${count} ${count === 1 ? 'run' : 'runs'}`,
   cell: (day, hour, count, bad) => `${day}, ${hour}:00: ${count} ${count === 1 ? 'run' : 'runs'}${bad ? `, ${bad} failed` : ''}`, weekLabel: 'Runs by day and hour', hour: 'Hour', now: 'now',
-  legend: { good: 'succeeded', bad: 'failed', mute: 'skipped', idle: 'to come', pile: 'pile-up', change: 'clock change' },
+  legend: { good: 'succeeded', bad: 'failed', mute: 'skipped', idle: 'to come', now: 'now', pile: 'pile-up', change: 'clock change' },
   lanesMore: (count) => `${count} more jobs; filter by name to see them.`,
 };
