@@ -56,7 +56,8 @@ impl Authenticate for Access {
     async fn authenticate(&self, request: &RequestParts) -> Result<Option<Caller>, Problem> {
         // Not "somebody else may know": the other ways belong to a server of its own.
         let refused = || {
-            let sentence = "this application does not let you see its dashboard; log in to it first";
+            let sentence =
+                "this application does not let you see its dashboard; log in to it first";
             Problem::new(StatusCode::FORBIDDEN, sentence)
         };
         (self.0)(request).map(Some).ok_or_else(refused)
@@ -100,7 +101,9 @@ where
         Ok(runtime) => {
             runtime.spawn(attend(app.clone()));
         }
-        Err(_) => tracing::warn!("the dashboard was made outside of a runtime; its charts stay empty"),
+        Err(_) => {
+            tracing::warn!("the dashboard was made outside of a runtime; its charts stay empty")
+        }
     }
     router(app)
 }

@@ -22,12 +22,18 @@ fn application(access: Access) -> Router {
         .nest_service("/ops/punctual", dashboard(&punctual, &storage, access))
 }
 
-async fn ask(router: &Router, method: Method, path: &str, user: Option<&str>) -> (StatusCode, String) {
+async fn ask(
+    router: &Router,
+    method: Method,
+    path: &str,
+    user: Option<&str>,
+) -> (StatusCode, String) {
     let mut request = Request::builder().method(method).uri(path).header("host", "shop.example");
     if let Some(user) = user {
         request = request.header("x-user", user);
     }
-    let request = request.header("content-type", "application/json").body(Body::from("{}")).unwrap();
+    let request =
+        request.header("content-type", "application/json").body(Body::from("{}")).unwrap();
     let response = router.clone().oneshot(request).await.unwrap();
     let status = response.status();
     let bytes = response.into_body().collect().await.unwrap().to_bytes();

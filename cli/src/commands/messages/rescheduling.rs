@@ -69,8 +69,9 @@ impl Reschedule {
                     .hint("name ids, or give a filter such as --topic or --state pending"));
             }
             (false, false) => {
-                return Err(Failure::wrong("there are both ids and a filter")
-                    .hint("leave one of them out"));
+                return Err(
+                    Failure::wrong("there are both ids and a filter").hint("leave one of them out")
+                );
             }
             _ => {}
         }
@@ -93,10 +94,7 @@ pub(super) async fn reschedule(desk: &Desk, wanted: &Reschedule) -> Result<()> {
     let count = ids.len() as u64;
     if wanted.dry_run || count == 0 {
         return desk.print(&json!({ "count": count, "dry_run": true }), |_| {
-            format!(
-                "This would reschedule {}. Nothing was changed.",
-                counted(count, "message")
-            )
+            format!("This would reschedule {}. Nothing was changed.", counted(count, "message"))
         });
     }
     if count > 1 {
