@@ -8,7 +8,6 @@ mod commands;
 mod desk;
 mod failure;
 #[cfg(test)]
-#[expect(clippy::unwrap_used, reason = "these are all tests")]
 mod lines;
 mod refusal;
 mod render;
