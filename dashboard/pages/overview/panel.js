@@ -2,7 +2,7 @@
 
 import { html, useEffect, useRef } from '../../lib/html.js';
 import { Chart, HeatMap } from '../../lib/chart.js';
-import { coarser, useSeries } from '../../lib/series.js';
+import { RANGES, coarser, useSeries } from '../../lib/series.js';
 import { Card, Empty, Loaded } from '../../lib/ui.js';
 import { overview as text } from '../../texts.js';
 
@@ -52,7 +52,7 @@ export function Panel({ name, title, note, range, heat = false, ...rest }) {
   const loaded = useSeries(name, range, () => seen.current);
   const draw = (data) => {
     if (data.times.length === 0 || data.series.length === 0) return html`<${Empty} title=${text.charts.none} />`;
-    return html`<${heat && data.values ? Heat : Lines} data=${data} title=${title} range=${range} ...${rest} />`;
+    return html`<${heat && data.values ? Heat : Lines} data=${data} title=${title} range=${range} span=${RANGES[range].seconds} ...${rest} />`;
   };
   return html`<div ref=${place}><${Card} title=${title} note=${note} class="panel"><${Loaded} of=${loaded} skeleton=${5}>${draw}<//><//></div>`;
 }
