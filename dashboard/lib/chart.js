@@ -87,13 +87,13 @@ function options(now, width) {
   const axis = { stroke: css('faint'), grid, ticks: grid, font: '11px system-ui', labelFont: '11px system-ui' };
   const count = now.current.series.filter((one) => !one.apart).length;
   return {
-    width, height, padding: [10, 12, 0, 0],
+    width, height, padding: [10, 26, 0, 0],
     cursor: { drag: { x: true, y: false, setScale: false }, points: { size: 6 }, y: false },
     legend: { live: true },
     bands: stacked ? Array.from({ length: Math.max(0, count - 1) }, (_, at) => ({ series: [at + 2, at + 1] })) : [],
     scales: { x: { time: true, range: (_, low, high) => windowOf(low, high, now.current.span) }, y: heat ? heatScale(() => now.current.heat) : { range: (_, low, high) => [0, Math.max(1, high * 1.08)] } },
     axes: [
-      { ...axis, size: 28, space: 76, values: ticks },
+      { ...axis, size: 28, space: 54, values: ticks },
       { ...axis, size: 56, values: (_, values) => values.map((value) => (value === null ? '' : unit ? rounded(unit(value)) : value)), ...(heat ? LENGTH_AXIS : {}) },
     ],
     series: [{ value: (_, instant) => (instant ? hour(instant * 1_000) : '–') }, ...lines(now)],

@@ -45,6 +45,15 @@ export function coarser(times, values) {
   return { times: starts, values: sums };
 }
 
+/** Each value as the mean of the last few: what comes in bursts is a wall of spikes otherwise. */
+export function calmed(values, over) {
+  let sum = 0;
+  return values.map((value, at) => {
+    sum += (value ?? 0) - (at >= over ? values[at - over] ?? 0 : 0);
+    return value === null || value === undefined ? value : sum / Math.min(at + 1, over);
+  });
+}
+
 /** A measurement over a range. `isSeen` says whether anybody looks; what nobody sees is not asked for. */
 export function useSeries(name, rangeId, isSeen) {
   const range = RANGES[rangeId];

@@ -2,7 +2,7 @@
 
 import { html, useEffect, useRef } from '../../lib/html.js';
 import { Chart, HeatMap } from '../../lib/chart.js';
-import { RANGES, coarser, useSeries } from '../../lib/series.js';
+import { RANGES, calmed, coarser, useSeries } from '../../lib/series.js';
 import { Card, Empty, Loaded } from '../../lib/ui.js';
 import { overview as text } from '../../texts.js';
 
@@ -12,6 +12,9 @@ const COLOURS = {
 const SPARE = ['accent', 'idle', 'warn', 'good', 'bad', 'mute'];
 /** More lines than this cannot be told apart. */
 const LINES_MAX = 6;
+
+/** Seconds over which a rate by the second is a mean. */
+const CALM = 10;
 
 /** What comes in is no part of what is done: it is a line over the stack. */
 const IN = ['enqueued', 'published'];
@@ -29,7 +32,9 @@ function inWords(title, shown, unit) {
 }
 
 function Lines({ data, title, unit, stacked, range, ...rest }) {
-  const shown = lines([...data.series].sort((one, other) => IN.includes(one.name) - IN.includes(other.name)));
+  const isFine = stacked && RANGES[range].stepSeconds === 1;
+  const sorted = [...data.series].sort((one, other) => IN.includes(one.name) - IN.includes(other.name));
+  const shown = lines(isFine ? sorted.map((one) => ({ ...one, values: calmed(one.values, CALM) })) : sorted);
   return html`<${Chart} key=${range} times=${data.times} series=${shown} stacked=${stacked} unit=${unit} label=${inWords(title, shown, unit)} ...${rest} />`;
 }
 
