@@ -81,6 +81,9 @@ const windowOf = (low, high, span) => [span ? Math.min(low, high - span / 5) : l
 /** `1.0 s` is `1 s` on an axis. */
 const rounded = (shown) => String(shown).replace(/\.0(?=\s)/, '');
 
+/** An axis as wide as its longest label. */
+const wide = (_plot, labels) => Math.max(42, 16 + 6.5 * Math.max(0, ...(labels ?? []).map((label) => String(label).length)));
+
 function options(now, width) {
   const { height, stacked, unit, heat } = now.current;
   const grid = { stroke: css('line'), width: 1 };
@@ -94,7 +97,7 @@ function options(now, width) {
     scales: { x: { time: true, range: (_, low, high) => windowOf(low, high, now.current.span) }, y: heat ? heatScale(() => now.current.heat) : { range: (_, low, high) => [0, Math.max(1, high * 1.08)] } },
     axes: [
       { ...axis, size: 28, space: 54, values: ticks },
-      { ...axis, size: 56, values: (_, values) => values.map((value) => (value === null ? '' : unit ? rounded(unit(value)) : value)), ...(heat ? LENGTH_AXIS : {}) },
+      { ...axis, size: wide, values: (_, values) => values.map((value) => (value === null ? '' : unit ? rounded(unit(value)) : value)), ...(heat ? LENGTH_AXIS : {}) },
     ],
     series: [{ value: (_, instant) => (instant ? hour(instant * 1_000) : '–') }, ...lines(now)],
     hooks: {

@@ -7,6 +7,9 @@ import { length, useTicking } from './time.js';
 import { Badge, State, Strip, tone } from './ui.js';
 import { jobs as text } from '../texts.js';
 
+/** A schedule in words, without what stands beside it or matters only on its page. */
+export const gist = ({ in_words: words, zone }) => { const first = words.split(';')[0].split(', counted from')[0]; return zone && first.endsWith(`, ${zone}`) ? first.slice(0, -zone.length - 2) : first; };
+
 /** Firing takes a moment; only after this long is a job late. */
 const GRACE = 5_000;
 

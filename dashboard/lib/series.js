@@ -14,8 +14,8 @@ export const RANGES = {
 
 /** At most so often, however fine the step. */
 const EVERY_MIN = 2_000;
-/** More columns than this cannot be told apart. */
-const COLUMNS_MAX = 400;
+/** With more columns than this each holds too few to have a colour. */
+const COLUMNS_MAX = 100;
 
 /** Puts `fresh` behind `old`, in place of what it repeats, and forgets what is before `since`. */
 export function join(old, fresh, since) {
@@ -36,7 +36,7 @@ export function join(old, fresh, since) {
   return joined;
 }
 
-/** A heat map with at most some hundred columns: neighbours are added up. */
+/** A heat map with at most a hundred columns: neighbours are added up. */
 export function coarser(times, values) {
   const every = Math.ceil(times.length / COLUMNS_MAX);
   if (every <= 1) return { times, values };

@@ -4,7 +4,7 @@ import { html, useEffect, useRef, useState } from '../lib/html.js';
 import { refine, to } from '../lib/route.js';
 import { jobPage } from '../lib/links.js';
 import { MoreRows, NewRows, useRows } from '../lib/rows.js';
-import { does, Flags, Policies, Recent } from '../lib/job.js';
+import { does, Flags, gist, Policies, Recent } from '../lib/job.js';
 import { jobs as cli } from '../lib/lines.js';
 import { Ago } from '../lib/time.js';
 import { Act, Card, Empty, Head, Loaded, Table, tone, useToast } from '../lib/ui.js';
@@ -64,7 +64,7 @@ function RowActions({ job, onPause, onDone }) {
 
 const Name = ({ job }) => html`<span class="clip" title=${job.name}>${job.name}</span>`;
 const About = ({ job }) => html`<span class="faint clip">${[job.description, job.tags.map((tag) => `#${tag}`).join(' ')].filter(Boolean).join(' ') || job.app}</span>`;
-const When = ({ job }) => html`<div class="two-lines"><span class="clip" title=${job.schedule}>${job.in_words}${job.zone ? html` <span class="faint">${job.zone}</span>` : null}</span><${Policies} job=${job} /></div>`;
+const When = ({ job }) => html`<div class="two-lines"><span class="clip" title=${`${job.in_words} (${job.schedule})`}>${gist(job)}${job.zone ? html` <span class="faint">${job.zone}</span>` : null}</span><${Policies} job=${job} /></div>`;
 const Runs = ({ job }) => html`<div class="two-lines"><${Recent} job=${job} />${job.last ? html`<span class="faint small-line">${text.last} <${Ago} at=${job.last.ended_at} />${job.last.ending === job.word ? null : html` <i class="dot ${tone(job.last.ending)}" title=${job.last.ending.replaceAll('_', ' ')}></i>`}</span>` : null}</div>`;
 
 const columns = (onPause, onDone) => [

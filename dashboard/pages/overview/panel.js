@@ -38,10 +38,13 @@ function Lines({ data, title, unit, stacked, range, ...rest }) {
   return html`<${Chart} key=${range} times=${data.times} series=${shown} stacked=${stacked} unit=${unit} label=${inWords(title, shown, unit)} ...${rest} />`;
 }
 
+/** The largest of the values that were measured. */
+const worst = (values) => values.reduce((most, value) => (value === null || value === undefined || value < most ? most : value), null);
+
 function Heat({ data, title, unit, range, ...rest }) {
   const { times, values } = coarser(data.times, data.values);
   const every = Math.ceil(data.times.length / Math.max(1, times.length));
-  const shown = lines(data.series).map((one) => ({ ...one, values: one.values.filter((_, at) => at % every === 0) }));
+  const shown = lines(data.series).map((one) => ({ ...one, values: times.map((_, at) => worst(one.values.slice(at * every, (at + 1) * every))) }));
   return html`<${HeatMap} key=${range} times=${times} buckets=${data.buckets_ms} values=${values} lines=${shown} unit=${unit} label=${inWords(title, shown, unit)} ...${rest} />`;
 }
 
