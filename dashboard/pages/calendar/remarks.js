@@ -9,14 +9,23 @@ import { calendar as text } from '../../texts.js';
 const MINUTE = 60_000;
 const [PILES_SHOWN, JOBS_SHOWN] = [10, 6];
 
-/** The jobs that start in a minute. */
-const startersOf = (pile, runs) => { const from = new Date(pile.at).getTime(); return [...new Set(runs.filter((run) => { const at = new Date(run.at).getTime(); return at >= from && at < from + MINUTE; }).map((run) => run.job))]; };
+/** The jobs that start in each minute. */
+function starters(runs) {
+  const byMinute = new Map();
+  for (const run of runs) {
+    const minute = Math.floor(new Date(run.at) / MINUTE);
+    if (!byMinute.has(minute)) byMinute.set(minute, new Set());
+    byMinute.get(minute).add(run.job);
+  }
+  return byMinute;
+}
 
 /** Pile-ups of the same jobs as one, the worst first: what happens every minute is one matter and not sixty. */
 export function gathered(piles, runs) {
   const found = new Map();
+  const byMinute = starters(runs);
   for (const pile of piles) {
-    const names = startersOf(pile, runs);
+    const names = [...byMinute.get(Math.floor(new Date(pile.at) / MINUTE)) ?? []];
     const key = [...names].sort().join('\n') || pile.at;
     const before = found.get(key) ?? { names, first: pile.at, last: pile.at, minutes: 0, most: 0 };
     const [first, last] = [pile.at < before.first ? pile.at : before.first, pile.at > before.last ? pile.at : before.last];
