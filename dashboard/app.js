@@ -3,6 +3,7 @@
 import { html, render, useEffect, useErrorBoundary, useMemo, useRef, useState } from './lib/html.js';
 import { get, post, remember, remove } from './lib/api.js';
 import { go, parse, to, useRoute } from './lib/route.js';
+import { users } from './lib/lines.js';
 import { pause, start, stop, useStream } from './lib/live.js';
 import { Session } from './lib/session.js';
 import { clock } from './lib/time.js';
@@ -130,7 +131,7 @@ function SignIn({ onSession }) {
       ${error ? html`<p class="notice bad" role="alert">${error}</p>` : null}
       <button class="primary">${shell.signIn.button}</button>
     </form>
-    <p class="faint">${shell.signIn.hint} <code>${shell.signIn.cli}</code></p>
+    <p class="faint">${shell.signIn.hint} <code>${users.add()}</code></p>
   <//></div>`;
 }
 

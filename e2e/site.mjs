@@ -1,23 +1,27 @@
 // A real server with something to show, and a real browser on it. The program is named by PUNCTUAL_PROGRAM,
-// the browser by PUNCTUAL_CHROMIUM; screenshots go to PUNCTUAL_SHOTS.
+// the browser by PUNCTUAL_CHROMIUM; screenshots go to PUNCTUAL_SHOTS. PUNCTUAL_DASHBOARD names a folder whose files stand in for those within the
+// program, so that a change of the dashboard needs no new program.
 
 import { spawn } from 'node:child_process';
-import { mkdtempSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdtempSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { createServer } from 'node:http';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { join, extname } from 'node:path';
 import { chromium } from 'playwright-core';
 
 const PROGRAM = process.env.PUNCTUAL_PROGRAM ?? '../target/debug/punctual';
 const BROWSER = process.env.PUNCTUAL_CHROMIUM ?? '/usr/bin/chromium';
+const FILES = process.env.PUNCTUAL_DASHBOARD;
 const SHOTS = process.env.PUNCTUAL_SHOTS ?? '../target/screenshots';
 const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
 
-/** What the tests of the dashboard have jobs for: one that works, one that fails, one that is late. */
-const configuration = (target) => `
+/** What the tests of the dashboard have jobs for: ones that work, one that fails, one that fails again and again. */
+const configuration = (target, { prefix, roles }) => `
 [server]
 listen = "127.0.0.1:0"
+${prefix ? `url_prefix = "${prefix}"` : ''}
+${roles ? `roles = ${JSON.stringify(roles)}` : ''}
 
 [http]
 allow = ["127.0.0.1"]
@@ -32,6 +36,16 @@ description = "Is always refused"
 cron = "0 3 1 1 *"
 retry = 0
 http = { url = "${target}/broken", method = "POST" }
+
+[jobs.fragile]
+description = "Is refused three times"
+cron = "0 4 1 1 *"
+retry = { retries = 2, first = "1s" }
+http = { url = "${target}/fragile", method = "POST" }
+
+[jobs.hourly]
+cron = "0 * * * *"
+http = { url = "${target}/fine", method = "POST" }
 
 [jobs.nightly]
 cron = "30 2 * * *"
@@ -51,30 +65,44 @@ async function target() {
   return server;
 }
 
-/** Starts a server; `users` makes it ask for passwords. */
-export async function site({ users = [], extra = '' } = {}) {
+/** Runs a server until it is stopped; answers where it listens. */
+async function serve(folder, file, storage) {
+  const child = spawn(PROGRAM, ['serve', '--config', file, '--storage', storage], { cwd: folder, stdio: ['ignore', 'pipe', 'pipe'] });
+  const address = await said(child, /http:\/\/127\.0\.0\.1:\d+/);
+  const stop = async () => {
+    child.kill('SIGTERM');
+    await new Promise((ended) => { child.once('exit', ended); });
+  };
+  return { address, stop };
+}
+
+/** Starts a server; `users` makes it ask for passwords, and `seed` fills its storage before it starts. */
+export async function site({ users = [], extra = '', prefix = '', seed } = {}) {
   const folder = mkdtempSync(join(tmpdir(), 'punctual-e2e-'));
   const called = await target();
   const file = join(folder, 'punctual.toml');
-  const storage = `sqlite:${join(folder, 'punctual.db')}`;
+  const path = join(folder, 'punctual.db');
+  const storage = `sqlite:${path}`;
   const auth = users.length ? '\n[auth]\nmode = "password"\n' : '';
-  writeFileSync(file, configuration(`http://127.0.0.1:${called.address().port}`) + auth + extra);
-  const child = spawn(PROGRAM, ['serve', '--config', file, '--storage', storage], { cwd: folder, stdio: ['ignore', 'pipe', 'pipe'] });
-  const address = await said(child, /http:\/\/127\.0\.0\.1:\d+/);
+  const configure = (how) => writeFileSync(file, configuration(`http://127.0.0.1:${called.address().port}`, how) + auth + extra);
+  configure({ prefix });
+  if (seed) await seed({ path, storage });
+  let server = await serve(folder, file, storage);
   // The server has made the file; nobody can log in before.
   for (const user of users) {
     await run(['users', 'add', user.name, user.role, '--storage', storage], user.password);
   }
-  const close = async () => {
-    child.kill('SIGTERM');
-    await new Promise((ended) => { child.once('exit', ended); });
-    called.close();
-    rmSync(folder, { recursive: true, force: true });
+  const site = {
+    address: server.address + prefix, storage,
+    /** Stops the server and starts it again in other roles, on the same storage. */
+    again: async (roles) => { await server.stop(); configure({ prefix, roles }); server = await serve(folder, file, storage); site.address = server.address + prefix; },
+    close: async () => { await server.stop(); called.close(); rmSync(folder, { recursive: true, force: true }); },
   };
-  return { address, storage, close };
+  return site;
 }
 
-async function run(line, input) {
+/** Runs the program with a line, which has to go well. */
+export async function run(line, input = '') {
   const child = spawn(PROGRAM, line, { stdio: ['pipe', 'pipe', 'pipe'] });
   child.stdin.end(`${input}\n`);
   let text = '';
@@ -99,18 +127,33 @@ function said(child, pattern) {
   });
 }
 
+const KINDS = { '.html': 'text/html; charset=utf-8', '.js': 'text/javascript; charset=utf-8', '.css': 'text/css; charset=utf-8', '.svg': 'image/svg+xml' };
+
+/** Files of a folder in place of those within the program; the headers stay the server's. */
+async function fromFolder(context, address) {
+  const base = address.endsWith('/') ? address : `${address}/`;
+  const policy = (await fetch(base)).headers.get('content-security-policy');
+  await context.route((url) => url.href.startsWith(base) && !url.href.startsWith(`${base}api/`), (route) => {
+    const name = new URL(route.request().url()).pathname.slice(new URL(base).pathname.length) || 'index.html';
+    const file = join(FILES, name);
+    if (!existsSync(file)) return route.continue();
+    return route.fulfill({ body: readFileSync(file), headers: { 'content-type': KINDS[extname(file)] ?? 'text/plain', 'content-security-policy': policy } });
+  });
+}
+
 /** A browser, with helpers. Anything a page complains about fails the test that asks `complaints`. */
 export async function browser() {
   const launched = await chromium.launch({ executablePath: BROWSER, args: ['--no-sandbox'] });
   const open = async (address, { theme = 'light', width = 1360, height = 900 } = {}) => {
     const context = await launched.newContext({ viewport: { width, height }, colorScheme: theme, bypassCSP: false });
+    if (FILES) await fromFolder(context, address);
     const page = await context.newPage();
     page.setDefaultTimeout(15_000);
     const complaints = [];
     page.on('pageerror', (error) => complaints.push(error.message));
     page.on('console', (line) => { if (line.type() === 'error' && !/ERR_|status of/.test(line.text())) complaints.push(line.text()); });
     page.on('request', (request) => { if (!request.url().startsWith(address) && !request.url().startsWith('data:')) complaints.push(`asks another host: ${request.url()}`); });
-    await page.goto(address);
+    await page.goto(address.endsWith('/') ? address : `${address}/`);
     return {
       page, complaints,
       go: (hash) => page.evaluate((to) => { location.hash = to; }, hash),

@@ -18,6 +18,7 @@ use crate::commands::publish::PublishArgs;
 use crate::commands::queues::QueuesArgs;
 use crate::commands::serve::ServeArgs;
 use crate::commands::shell::{CompletionsArgs, ManArgs};
+use crate::commands::subscriptions::SubscriptionsArgs;
 use crate::commands::tokens::TokensArgs;
 use crate::commands::top::TopArgs;
 use crate::commands::topics::TopicsArgs;
@@ -85,6 +86,8 @@ pub(crate) enum Command {
     Queues(QueuesArgs),
     /// Run the server: jobs of the configuration, the HTTP API and the dashboard.
     Serve(ServeArgs),
+    /// Subscriptions: what a server receives from its transports.
+    Subscriptions(SubscriptionsArgs),
     /// Tokens by which programs are known.
     Tokens(TokensArgs),
     /// Watch queues, running work and the next runs as they change.

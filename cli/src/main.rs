@@ -7,6 +7,8 @@ mod client;
 mod commands;
 mod desk;
 mod failure;
+#[cfg(test)]
+mod lines;
 mod refusal;
 mod render;
 mod secret;
@@ -46,6 +48,7 @@ fn main() -> ExitCode {
         Command::Publish(arguments) => commands::publish::run(&arguments),
         Command::Queues(arguments) => commands::queues::run(&arguments),
         Command::Serve(arguments) => commands::serve::run(&arguments),
+        Command::Subscriptions(arguments) => commands::subscriptions::run(&arguments),
         Command::Tokens(arguments) => commands::tokens::run(&arguments),
         Command::Top(arguments) => commands::top::run(&arguments),
         Command::Topics(arguments) => commands::topics::run(&arguments),

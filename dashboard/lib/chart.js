@@ -4,7 +4,7 @@
 import uPlot from '../vendor/uplot.js';
 import { html, useEffect, useRef } from './html.js';
 import { clock, hour, zone } from './time.js';
-import { drawHeat, edgesOf, heatScale } from './heat.js';
+import { LENGTH_AXIS, drawHeat, edgesOf, heatScale } from './heat.js';
 
 const css = (name) => getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
 const PERIODS = [[86_400, { day: 'numeric', month: 'short' }], [60, { hour: '2-digit', minute: '2-digit' }], [0, { hour: '2-digit', minute: '2-digit', second: '2-digit' }]];
@@ -75,20 +75,29 @@ function brushed(plot, onBrush) {
   plot.setSelect({ left: 0, width: 0, top: 0, height: 0 }, false);
 }
 
+/** What is measured since a moment ago does not fill the chart: at least a fifth of the range is shown. */
+const windowOf = (low, high, span) => [span ? Math.min(low, high - span / 5) : low, high];
+
+/** `1.0 s` is `1 s` on an axis. */
+const rounded = (shown) => String(shown).replace(/\.0(?=\s)/, '');
+
+/** An axis as wide as its longest label. */
+const wide = (_plot, labels) => Math.max(42, 16 + 6.5 * Math.max(0, ...(labels ?? []).map((label) => String(label).length)));
+
 function options(now, width) {
   const { height, stacked, unit, heat } = now.current;
   const grid = { stroke: css('line'), width: 1 };
   const axis = { stroke: css('faint'), grid, ticks: grid, font: '11px system-ui', labelFont: '11px system-ui' };
   const count = now.current.series.filter((one) => !one.apart).length;
   return {
-    width, height, padding: [10, 12, 0, 0],
+    width, height, padding: [10, 26, 0, 0],
     cursor: { drag: { x: true, y: false, setScale: false }, points: { size: 6 }, y: false },
     legend: { live: true },
     bands: stacked ? Array.from({ length: Math.max(0, count - 1) }, (_, at) => ({ series: [at + 2, at + 1] })) : [],
-    scales: { x: { time: true }, y: heat ? heatScale(() => now.current.heat) : { range: (_, low, high) => [0, Math.max(1, high * 1.08)] } },
+    scales: { x: { time: true, range: (_, low, high) => windowOf(low, high, now.current.span) }, y: heat ? heatScale(() => now.current.heat) : { range: (_, low, high) => [0, Math.max(1, high * 1.08)] } },
     axes: [
-      { ...axis, size: 28, values: ticks },
-      { ...axis, size: 56, values: (_, values) => values.map((value) => (value === null ? '' : unit ? unit(value) : value)) },
+      { ...axis, size: 28, space: 54, values: ticks },
+      { ...axis, size: wide, values: (_, values) => values.map((value) => (value === null ? '' : unit ? rounded(unit(value)) : value)), ...(heat ? LENGTH_AXIS : {}) },
     ],
     series: [{ value: (_, instant) => (instant ? hour(instant * 1_000) : '–') }, ...lines(now)],
     hooks: {
@@ -103,15 +112,17 @@ function options(now, width) {
 /**
  * Values over time. `times` in seconds; `series`: [{label, colour, values, fill?, dash?, apart?}]; `stacked` puts them
  * on top of each other, but for those `apart`, which come last; `heat`: {buckets, values} paints a heat map below; `marks`: [{at, kind, text}];
- * `chosen`: [from, to] is shaded.
+ * `chosen`: [from, to] is shaded; `span` is how many seconds the whole range has.
  */
-export function Chart({ times, series, height = 180, stacked = false, onBrush, unit, label, marks = [], heat = null, chosen = null }) {
+export function Chart({ times, series, height = 180, stacked = false, onBrush, unit, label, marks = [], heat = null, chosen = null, span = 0 }) {
   const place = useRef(null);
   const plot = useRef(null);
   const over = useRef(false);
   const now = useRef(null);
-  now.current = { times, series, height, stacked, onBrush, unit, marks, heat, chosen };
-  const put = () => { if (plot.current && !over.current) { plot.current.setData(dataOf(now.current)); plot.current.setLegend({ idx: now.current.times.length - 1 }); } };
+  now.current = { times, series, height, stacked, onBrush, unit, marks, heat, chosen, span };
+  // After the drawing, which empties the legend: it shows the newest values while nobody points at others.
+  const newest = () => { if (plot.current && !over.current) plot.current.setLegend({ idx: now.current.times.length - 1 }); };
+  const put = () => { if (plot.current && !over.current) { plot.current.setData(dataOf(now.current)); queueMicrotask(newest); } };
   const shape = `${series.map((one) => one.label + one.colour).join('|')} ${Boolean(heat)}`;
   useEffect(() => {
     const make = () => {

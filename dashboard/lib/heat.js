@@ -14,6 +14,10 @@ export const heatScale = (heat) => ({
   range: () => { const edges = edgesOf(heat().buckets, heat().values); return [edges[0], edges[edges.length - 1]]; },
 });
 
+/** The lengths that have a line and a label, in milliseconds; more of them would be stripes over the cells. */
+const LENGTHS = [1, 10, 100, 1_000, 10_000, 60_000, 600_000, 3_600_000, 36_000_000];
+export const LENGTH_AXIS = { splits: (_plot, _axis, low, high) => LENGTHS.filter((one) => low <= one && one <= high), filter: (_plot, splits) => splits };
+
 /** The largest count, so that the darkest cell means the most. */
 function most(values) {
   let top = 1;

@@ -3,10 +3,12 @@
 
 import { html } from './html.js';
 import { get, part, post } from './api.js';
-import { line } from './command.js';
 import { length, useTicking } from './time.js';
 import { Badge, State, Strip, tone } from './ui.js';
 import { jobs as text } from '../texts.js';
+
+/** A schedule in words, without what stands beside it or matters only on its page. */
+export const gist = ({ in_words: words, zone }) => { const first = words.split(';')[0].split(', counted from')[0]; return zone && first.endsWith(`, ${zone}`) ? first.slice(0, -zone.length - 2) : first; };
 
 /** Firing takes a moment; only after this long is a job late. */
 const GRACE = 5_000;
@@ -45,7 +47,7 @@ export const Policies = ({ job }) => html`<span class="flags">
 
 const at = (name, verb) => `/jobs/${part(name)}/${verb}`;
 
-/** What can be done to a job, as calls and as lines for the shell. */
+/** What can be done to a job. */
 export const does = {
   load: (name, signal) => get(`/jobs/${part(name)}`, {}, { signal }),
   trigger: (name, body) => post(at(name, 'trigger'), body),
@@ -55,16 +57,4 @@ export const does = {
   cursor: (name, to) => post(at(name, 'cursor'), { to }),
   reset: (name, field) => post(at(name, 'reset'), field ? { field } : {}),
   backfill: (name, body) => post(at(name, 'backfill'), body),
-};
-
-export const cli = {
-  trigger: (name, { ignore_overlap, payload } = {}) => line(['jobs', 'trigger', name], { 'ignore-overlap': ignore_overlap, payload: payload === undefined ? null : JSON.stringify(payload) }),
-  pause: (name, { reason, until } = {}) => line(['jobs', 'pause', name], { reason: reason || '…', until }),
-  resume: (name) => line(['jobs', 'resume', name]),
-  skip: (name, nominal) => line(['jobs', 'skip', name], { nominal }),
-  cursor: (name, to) => line(['jobs', 'cursor', name], { to: to || '…' }),
-  reset: (name, field) => line(['jobs', 'reset', name], { field }),
-  edit: (name, changes) => line(['jobs', 'edit', name], Object.fromEntries(Object.entries(changes).map(([key, value]) => [key, value !== null && typeof value === 'object' ? JSON.stringify(value) : value]))),
-  backfill: (name, { from, to, which, max, order, dry_run }) => line(['jobs', 'backfill', name], { from, to, which: which === 'missing' ? null : which, max: max === 100 ? null : max, order: order === 'oldest' ? null : order, 'dry-run': dry_run }),
-  remove: (name) => line(['jobs', 'delete', name]),
 };

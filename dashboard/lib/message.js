@@ -1,8 +1,7 @@
-// What is said about a message in more than one place, what can be done to it, and the lines for the shell.
+// What is said about a message in more than one place, and what can be done to it.
 
 import { html } from './html.js';
 import { part, post, remove } from './api.js';
-import { line } from './command.js';
 import { Badge, Progress, State } from './ui.js';
 import { messages as text } from '../texts.js';
 
@@ -32,13 +31,4 @@ export const does = {
   clone: (id, body) => post(at(id, 'clone'), body),
   delete: (id) => remove(`/messages/${part(id)}`),
   discard: (id) => remove(`/messages/${part(id)}`),
-};
-
-const dashed = (filter) => Object.fromEntries(Object.entries(filter).map(([name, value]) => [name.replaceAll('_', '-'), value]));
-
-/** The same as lines for the shell. */
-export const cli = {
-  show: (id) => line(['messages', 'show', id]),
-  one: (verb, id, options) => line(['messages', verb === 'discard' ? 'delete' : verb, id], options),
-  many: (verb, filter, options) => (verb === 'discard' ? line(['dead', 'discard'], dashed({ ...filter, state: null, ...options })) : line(['messages', verb], dashed({ ...filter, ...options }))),
 };

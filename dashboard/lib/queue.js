@@ -2,7 +2,6 @@
 
 import { html } from './html.js';
 import { get, part, post } from './api.js';
-import { line } from './command.js';
 import { Badge } from './ui.js';
 import { clock } from './time.js';
 import { queues as text } from '../texts.js';
@@ -42,7 +41,4 @@ export const isLine = (name) => name.startsWith('~');
 const at = (name, verb) => `/queues/${part(name)}/${verb}`;
 export const does = {
   pause: (name, body) => post(at(name, 'pause'), body), resume: (name) => post(at(name, 'resume')), concurrency: (name, max) => post(at(name, 'concurrency'), { max }), purge: (name, body) => post(at(name, 'purge'), body),
-};
-export const cli = {
-  pause: (name, options) => line(['queues', 'pause', name], options), resume: (name) => line(['queues', 'resume', name]), concurrency: (name, max) => line(['queues', 'concurrency', name, max]), purge: (name, options) => line(['queues', 'purge', name], options),
 };

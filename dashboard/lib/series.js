@@ -14,8 +14,8 @@ export const RANGES = {
 
 /** At most so often, however fine the step. */
 const EVERY_MIN = 2_000;
-/** More columns than this cannot be told apart. */
-const COLUMNS_MAX = 400;
+/** With more columns than this each holds too few to have a colour. */
+const COLUMNS_MAX = 100;
 
 /** Puts `fresh` behind `old`, in place of what it repeats, and forgets what is before `since`. */
 export function join(old, fresh, since) {
@@ -36,13 +36,22 @@ export function join(old, fresh, since) {
   return joined;
 }
 
-/** A heat map with at most some hundred columns: neighbours are added up. */
+/** A heat map with at most a hundred columns: neighbours are added up. */
 export function coarser(times, values) {
   const every = Math.ceil(times.length / COLUMNS_MAX);
   if (every <= 1) return { times, values };
   const starts = times.filter((_, at) => at % every === 0);
   const sums = starts.map((_, column) => values.slice(column * every, (column + 1) * every).reduce((sum, one) => one.map((count, bucket) => count + (sum[bucket] ?? 0)), []));
   return { times: starts, values: sums };
+}
+
+/** Each value as the mean of the last few: what comes in bursts is a wall of spikes otherwise. */
+export function calmed(values, over) {
+  let sum = 0;
+  return values.map((value, at) => {
+    sum += (value ?? 0) - (at >= over ? values[at - over] ?? 0 : 0);
+    return value === null || value === undefined ? value : sum / Math.min(at + 1, over);
+  });
 }
 
 /** A measurement over a range. `isSeen` says whether anybody looks; what nobody sees is not asked for. */

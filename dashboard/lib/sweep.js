@@ -76,7 +76,7 @@ export function Sweep({ title, ask, verb, button, kind = 'danger', role = 'opera
   const allowed = may(useSession(), role);
   const { found, done, stage, error, run, stop } = useSweep({ look, steps, onDone });
   const footer = html`
-    ${stage === 'going' ? html`<button type="button" onClick=${stop}>${text.stop}</button>` : html`<button type="button" onClick=${onClose}>${stage === 'over' ? shell.close : shell.cancel}</button>`}
+    ${stage === 'going' ? html`<button type="button" onClick=${stop}>${text.stop}</button>` : html`<button type="button" onClick=${onClose}>${shell.close}</button>`}
     ${stage === 'over' ? null : html`<button type="button" class=${kind} onClick=${run} disabled=${stage !== 'asking' || !found?.count || !ready || !allowed} aria-busy=${stage === 'going'} title=${allowed ? null : shell.denied(role)}>${button}${found ? ` (${count(found.count)}${found.more ? '+' : ''})` : ''}</button>`}`;
   return html`<${Dialog} title=${title} onClose=${() => { stop(); onClose(); }} footer=${footer}>
     ${allowed ? null : html`<p class="notice warn">${shell.denied(role)}</p>`}

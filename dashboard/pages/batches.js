@@ -4,7 +4,7 @@ import { html, useState } from '../lib/html.js';
 import { get, part, post } from '../lib/api.js';
 import { useLoad } from '../lib/live.js';
 import { to } from '../lib/route.js';
-import { line } from '../lib/command.js';
+import { batches as lines } from '../lib/lines.js';
 import { batchPage, messagePage, messagesWith } from '../lib/links.js';
 import { MoreRows, NewRows, useRows } from '../lib/rows.js';
 import { Ago } from '../lib/time.js';
@@ -60,7 +60,7 @@ function Messages({ id, query }) {
 function Cancel({ batch, reload }) {
   const toast = useToast();
   const [asking, setAsking] = useState(false);
-  const cli = line(['messages', 'cancel'], { batch: batch.id });
+  const cli = lines.cancel(batch.id);
   const cancel = async () => { await post(`/batches/${part(batch.id)}/cancel`); toast({ text: text.confirm.done }); reload(); };
   return html`<${Act} kind="danger" disabled=${left(batch) === 0} title=${left(batch) === 0 ? text.finished : null} cli=${cli} onClick=${() => setAsking(true)}>${text.cancel}<//>
     ${asking ? html`<${Confirm} title=${text.confirm.title} text=${text.confirm.text(count(left(batch)))} button=${text.confirm.button(count(left(batch)))} cli=${cli} onDo=${cancel} onClose=${() => setAsking(false)} />` : null}`;

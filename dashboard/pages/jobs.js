@@ -4,7 +4,8 @@ import { html, useEffect, useRef, useState } from '../lib/html.js';
 import { refine, to } from '../lib/route.js';
 import { jobPage } from '../lib/links.js';
 import { MoreRows, NewRows, useRows } from '../lib/rows.js';
-import { cli, does, Flags, Policies, Recent } from '../lib/job.js';
+import { does, Flags, gist, Policies, Recent } from '../lib/job.js';
+import { jobs as cli } from '../lib/lines.js';
 import { Ago } from '../lib/time.js';
 import { Act, Card, Empty, Head, Loaded, Table, tone, useToast } from '../lib/ui.js';
 import { Pause } from './job/pause.js';
@@ -63,7 +64,7 @@ function RowActions({ job, onPause, onDone }) {
 
 const Name = ({ job }) => html`<span class="clip" title=${job.name}>${job.name}</span>`;
 const About = ({ job }) => html`<span class="faint clip">${[job.description, job.tags.map((tag) => `#${tag}`).join(' ')].filter(Boolean).join(' ') || job.app}</span>`;
-const When = ({ job }) => html`<div class="two-lines"><span class="clip" title=${job.schedule}>${job.in_words}${job.zone ? html` <span class="faint">${job.zone}</span>` : null}</span><${Policies} job=${job} /></div>`;
+const When = ({ job }) => html`<div class="two-lines"><span class="clip" title=${`${job.in_words} (${job.schedule})`}>${gist(job)}${job.zone ? html` <span class="faint">${job.zone}</span>` : null}</span><${Policies} job=${job} /></div>`;
 const Runs = ({ job }) => html`<div class="two-lines"><${Recent} job=${job} />${job.last ? html`<span class="faint small-line">${text.last} <${Ago} at=${job.last.ended_at} />${job.last.ending === job.word ? null : html` <i class="dot ${tone(job.last.ending)}" title=${job.last.ending.replaceAll('_', ' ')}></i>`}</span>` : null}</div>`;
 
 const columns = (onPause, onDone) => [
@@ -86,7 +87,7 @@ export function Jobs({ route: { query } }) {
   const list = useRows('/jobs', { search, phase, tag, app, sort, after }, { id: (job) => job.name, on: ON });
   const [pausing, setPausing] = useState(null);
   return html`
-    <${Head} title=${text.title} about=${text.about}><${Act} role="admin" kind="primary" onClick=${() => refine({ new: '1' })}>${text.create}<//><//>
+    <${Head} title=${text.title} about=${text.about}><${Act} role="admin" kind="primary" cli=${cli.create()} onClick=${() => refine({ new: '1' })}>${text.create}<//><//>
     <${Filters} query=${query} rows=${list.rows} />
     <${Card} flush class="jobs"><${NewRows} of=${list} />
       <${Loaded} of=${list} skeleton=${10}>${(rows) => html`<${Table} columns=${columns(setPausing, list.again)} rows=${rows} id=${(job) => job.name} href=${(job) => jobPage(job.name)}

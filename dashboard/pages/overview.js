@@ -31,7 +31,7 @@ function Charts({ shared }) {
       <${Panel} name="wait" title=${charts.wait} note=${charts.waitNote} unit=${length} heat height=${200} ...${shared} />
       <${Panel} name="run" title=${charts.run} note=${charts.runNote} unit=${length} heat height=${200} ...${shared} />
     </div>
-    <div class="grid half">
+    <div class="grid fours">
       <${Panel} name="queue_age" title=${charts.queue_age} unit=${length} height=${150} ...${shared} />
       <${Panel} name="lateness" title=${charts.lateness} note=${charts.latenessNote} unit=${length} height=${150} ...${shared} />
       <${Panel} name="concurrency" title=${charts.concurrency} height=${150} ...${shared} />

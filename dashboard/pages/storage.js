@@ -2,6 +2,7 @@
 
 import { html } from '../lib/html.js';
 import { get } from '../lib/api.js';
+import { system } from '../lib/lines.js';
 import { useLoad } from '../lib/live.js';
 import { messagesWith } from '../lib/links.js';
 import { short } from '../lib/number.js';
@@ -12,7 +13,7 @@ const ORDER = ['pending', 'running', 'done', 'dead', 'cancelled'];
 
 const Findings = ({ findings }) => (findings.length === 0
   ? html`<section class="because good"><span class="sign" aria-hidden="true">✓</span><div><h2>${text.well}</h2></div></section>`
-  : html`<section class="because warn"><span class="sign" aria-hidden="true">!</span><div><h2>${text.findings}</h2><ul>${findings.map((finding) => html`<li key=${finding}>${finding}</li>`)}</ul><p class="faint">${text.doctor}</p><${Cli} line="punctual doctor" /></div></section>`);
+  : html`<section class="because warn"><span class="sign" aria-hidden="true">!</span><div><h2>${text.findings}</h2><ul>${findings.map((finding) => html`<li key=${finding}>${finding}</li>`)}</ul><p class="faint">${text.doctor}</p><${Cli} line=${system.doctor()} /></div></section>`);
 
 const Counts = ({ counts }) => html`<div class="tiles">${ORDER.filter((state) => counts[state] !== undefined).map((state) => html`<a key=${state} class="tile ${state === 'dead' && counts.dead > 0 ? 'bad' : ''}" href=${messagesWith({ state })}><span class="label">${text.states[state]}</span><span class="value">${short(counts[state])}</span></a>`)}</div>`;
 

@@ -1,8 +1,8 @@
-// Workers: every process, its roles, the queues it serves with their slots, and making it quiet.
+// Workers: every process, its roles, the queues it serves with their slots, and making it quiet or waking it.
 
 import { html, useState } from '../lib/html.js';
 import { get, part, post } from '../lib/api.js';
-import { line } from '../lib/command.js';
+import { workers as cli } from '../lib/lines.js';
 import { useLoad } from '../lib/live.js';
 import { queuePage } from '../lib/links.js';
 import { bytes, count } from '../lib/number.js';
@@ -18,7 +18,8 @@ const LATE = 30_000;
 function State({ worker }) {
   useTick();
   if (Date.now() - new Date(worker.seen_at) > LATE) return html`<${Badge} tone="bad">${text.states.late}<//>`;
-  if (worker.stopping) return html`<${Badge} tone="warn">${text.states.quiet}<//>`;
+  if (worker.stopping) return html`<${Badge} tone="warn">${text.states.stopping}<//>`;
+  if (worker.quiet) return html`<span class="flags"><${Badge} tone="warn">${text.states.quiet}<//>${worker.running > 0 ? html`<${Badge} tone="busy">${text.running(worker.running)}<//>` : null}</span>`;
   return html`<span class="flags"><${Badge} tone=${worker.running > 0 ? 'busy' : 'good'}>${worker.running > 0 ? text.running(worker.running) : text.states.idle}<//></span>`;
 }
 
@@ -35,10 +36,11 @@ function Up({ worker }) {
 function Quiet({ worker, onDone }) {
   const [asking, setAsking] = useState(false);
   const toast = useToast();
-  const cli = line(['workers', 'quiet', worker.process]);
+  const wake = async () => { await post(`/workers/${part(worker.process)}/wake`); toast({ text: text.wake.done(worker.name) }); onDone(); };
+  if (worker.quiet && !worker.stopping) return html`<${Act} kind="small" label=${`${text.wake.label}: ${worker.name}`} cli=${cli.wake(worker.process)} onClick=${wake}>${text.wake.label}<//>`;
   const quiet = async () => { await post(`/workers/${part(worker.process)}/quiet`); toast({ text: text.quiet.done(worker.name) }); onDone(); };
-  return html`<${Act} kind="small" label=${`${text.quiet.label}: ${worker.name}`} disabled=${worker.stopping} cli=${cli} onClick=${() => setAsking(true)}>${text.quiet.label}<//>
-    ${asking ? html`<${Confirm} title=${text.quiet.title(worker.name)} text=${text.quiet.text(worker.running)} button=${text.quiet.label} cli=${cli} onDo=${quiet} onClose=${() => setAsking(false)} />` : null}`;
+  return html`<${Act} kind="small" label=${`${text.quiet.label}: ${worker.name}`} disabled=${worker.stopping} cli=${cli.quiet(worker.process)} onClick=${() => setAsking(true)}>${text.quiet.label}<//>
+    ${asking ? html`<${Confirm} title=${text.quiet.title(worker.name)} text=${text.quiet.text(worker.running)} button=${text.quiet.label} cli=${cli.quiet(worker.process)} onDo=${quiet} onClose=${() => setAsking(false)} />` : null}`;
 }
 
 const columns = (onDone) => [

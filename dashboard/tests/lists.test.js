@@ -3,7 +3,7 @@
 import { test } from 'node:test';
 import assert from 'node:assert/strict';
 import { behind, renew } from '../lib/rows.js';
-import { coarser, join } from '../lib/series.js';
+import { coarser, join, calmed } from '../lib/series.js';
 import { edgesOf } from '../lib/heat.js';
 
 const id = (row) => row.id;
@@ -49,12 +49,16 @@ test('too many columns are added up', () => {
   const times = Array.from({ length: 1_000 }, (_, at) => at);
   const { times: starts, values } = coarser(times, times.map(() => [1, 2]));
   assert.equal(starts.length, values.length);
-  assert.ok(starts.length <= 400);
-  assert.deepEqual(values[0], [3, 6]);
+  assert.ok(starts.length <= 100);
+  assert.deepEqual(values[0], [10, 20]);
   assert.equal(values.flat().reduce((sum, count) => sum + count, 0), 3_000);
 });
 
 test('what is beyond the last bound has a bucket', () => {
   assert.deepEqual(edgesOf([1, 10], [[1, 2]]), [0.5, 1, 10]);
   assert.deepEqual(edgesOf([1, 10], [[1, 2, 3]]), [0.5, 1, 10, 20]);
+});
+
+test('a rate is a mean of the last few, and what was not measured stays so', () => {
+  assert.deepEqual(calmed([4, 0, 0, 4, null, 8], 2), [4, 2, 0, 2, null, 4]);
 });

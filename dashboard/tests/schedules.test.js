@@ -4,7 +4,8 @@ import { test } from 'node:test';
 import assert from 'node:assert/strict';
 import { addDays, dayOf, hourOf, isDay, isZone, mondayOf, startOf, wall } from '../lib/zone.js';
 import { line, word } from '../lib/command.js';
-import { lateBy } from '../lib/job.js';
+import { gist, lateBy } from '../lib/job.js';
+import { gathered } from '../pages/calendar/remarks.js';
 import { toml } from '../pages/job/toml.js';
 import { written } from '../pages/job/edit.js';
 import { missing, scheduleOf } from '../pages/job/schedule.js';
@@ -72,4 +73,15 @@ test('a job is late only when it should fire', () => {
   assert.equal(due('2026-11-15T11:59:00Z'), 60_000);
   assert.equal(due('2026-11-15T11:59:00Z', 'paused'), 0);
   assert.equal(due(null), 0);
+});
+
+test('a schedule in words leaves out what stands beside it', () => {
+  assert.equal(gist({ in_words: 'every 20s, counted from 1970-01-01T00:00:00Z', zone: null }), 'every 20s');
+  assert.equal(gist({ in_words: 'at 02:00, every day, Europe/Warsaw; not at 02:30 in spring', zone: 'Europe/Warsaw' }), 'at 02:00, every day');
+});
+
+test('minutes in which the same jobs pile up are one matter', () => {
+  const runs = ['10:00:01', '10:01:01', '10:02:01'].flatMap((at) => ['a', 'b'].map((job) => ({ job, at: `2026-11-16T${at}Z` }))).concat({ job: 'c', at: '2026-11-16T10:02:30Z' });
+  const piles = ['10:00', '10:01', '10:02'].map((at, index) => ({ at: `2026-11-16T${at}:00Z`, count: 5 + index }));
+  assert.deepEqual(gathered(piles, runs).map(({ names, minutes, most }) => [names.length, minutes, most]), [[3, 1, 7], [2, 2, 6]]);
 });

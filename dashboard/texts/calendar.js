@@ -5,10 +5,10 @@ export const calendar = {
   views: { day: 'Day', week: 'Week' }, view: 'View', today: 'Today', before: 'Earlier', after: 'Later', date: 'Day', zone: 'Zone', job: 'Only jobs that contain', mine: (zone) => `${zone} (yours)`,
   none: 'Nothing runs in this range.', noneText: 'Choose another day, or make a job.',
   more: (count) => `Only ${count} runs are shown; the range holds more. Look at a single day or filter by job.`,
-  piles: { title: 'Pile-ups', none: 'No minute starts five jobs or more.', about: 'Spread them by a jitter, or by H in their cron text.', count: (count) => `${count} starts`, jobs: 'jobs' },
+  piles: { title: 'Pile-ups', none: 'No minute starts five jobs or more.', about: 'Spread them by a jitter, or by H in their cron text.', count: (count) => `${count} starts`, upTo: (count) => `up to ${count} starts`, range: (first, last, minutes) => `${first} to ${last}, ${minutes} minutes` },
   changes: { title: 'Clock changes', none: 'No clock changes in this range.' },
   lane: (job, past, bad, future) => `${job}: ${past} past, ${bad} of them failed, ${future} to come`, lanes: 'Runs of each job over the day', runs: (count) => `${count} ${count === 1 ? 'run' : 'runs'}`,
   cell: (day, hour, count, bad) => `${day}, ${hour}:00: ${count} ${count === 1 ? 'run' : 'runs'}${bad ? `, ${bad} failed` : ''}`, weekLabel: 'Runs by day and hour', hour: 'Hour', now: 'now',
-  legend: { good: 'succeeded', bad: 'failed', mute: 'skipped', idle: 'to come', pile: 'pile-up', change: 'clock change' },
+  legend: { good: 'succeeded', bad: 'failed', mute: 'skipped', idle: 'to come', now: 'now', pile: 'pile-up', change: 'clock change' },
   lanesMore: (count) => `${count} more jobs; filter by name to see them.`,
 };

@@ -31,6 +31,6 @@ export const overview = {
   welcome: {
     title: 'Nothing is planned yet',
     text: 'Make a job that calls a URL or runs a program, or publish a message. Both show here as they happen.',
-    job: 'New job', cli: 'punctual publish greetings \'{"hello":"world"}\'',
+    job: 'New job',
   },
 };

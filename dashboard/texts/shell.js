@@ -31,7 +31,7 @@ export const shell = {
   },
   signIn: {
     title: 'Sign in', name: 'Name', password: 'Password', button: 'Sign in', out: 'Sign out',
-    hint: 'An administrator makes accounts with', cli: 'punctual users add NAME ROLE',
+    hint: 'An administrator makes accounts with',
     elsewhere: (name) => `Sign in with ${name}`, elsewhereHint: 'Who you are and what you may do is said there.',
   },
   menu: 'Menu', api: 'API',

@@ -3,8 +3,9 @@
 export const workers = {
   title: 'Workers', about: 'The processes that schedule, relay and handle work, and how busy each is.', none: 'No process is known.', noneText: 'Start one with punctual serve, embed the library, or let a program claim work over HTTP.',
   columns: { name: 'Process', state: 'State', roles: 'Roles', queues: 'Queues', memory: 'Memory', started: 'Up', seen: 'Seen', actions: 'Actions' },
-  kinds: { server: 'server', http: 'over HTTP', embedded: 'embedded' }, states: { works: 'working', quiet: 'quiet', late: 'not heard of', idle: 'idle' }, running: (count) => `${count} running`, here: 'this page', topics: (count) => (count === 1 ? '1 topic' : `${count} topics`),
+  kinds: { server: 'server', http: 'over HTTP', embedded: 'embedded' }, states: { works: 'working', quiet: 'quiet', stopping: 'stopping', late: 'not heard of', idle: 'idle' }, running: (count) => `${count} running`, here: 'this page', topics: (count) => (count === 1 ? '1 topic' : `${count} topics`),
   quiet: { label: 'Quiet', title: (name) => `Quiet ${name}?`, text: (count) => `It claims nothing more. ${count === 0 ? 'Nothing runs there.' : count === 1 ? 'The one message that runs there is finished.' : `The ${count} messages that run there are finished.`}`, done: (name) => `${name} claims nothing more.` },
+  wake: { label: 'Wake', done: (name) => `${name} claims again.` },
   totals: { processes: 'Processes', slots: 'Slots', running: 'Running', memory: 'Memory' },
 };
 

@@ -20,7 +20,7 @@ macro_rules! examples {
 }
 
 examples! {
-    admin attribute axum backfill batch blocking chain checkpoint config correlation dead_letters delayed
+    admin attribute axum backfill batch blocking chain checkpoint config correlation dashboard dead_letters delayed
     durable edit errors events expiry extractors health limit middleware misfire one_time outbox outcomes overlap priority
     progress rate rehearsal reporting retry serial shutdown state tower trial unique zones
 }

@@ -269,6 +269,7 @@ fn kind_of(address: &str) -> &str {
 fn prefixed(router: Router, prefix: &str) -> Router {
     match prefix.trim_end_matches('/') {
         "" => router,
-        prefix => Router::new().nest(prefix, router),
+        // Not `nest`, which would not answer the prefix with a slash at its end.
+        prefix => Router::new().nest_service(prefix, router),
     }
 }

@@ -34,10 +34,11 @@ pub(crate) fn routes() -> Router<App> {
         .route("/{*path}", get(file))
 }
 
-/// Its relative paths need the slash at the end.
+/// Its relative paths need a slash behind the prefix. The file is named because a router that is mounted by
+/// `nest` does not answer the slash alone.
 async fn index(OriginalUri(uri): OriginalUri, headers: HeaderMap) -> Response {
     if !uri.path().ends_with('/') {
-        return Redirect::permanent(&format!("{}/", uri.path())).into_response();
+        return Redirect::temporary(&format!("{}/index.html", uri.path())).into_response();
     }
     serve("index.html", &headers)
 }

@@ -3,7 +3,8 @@
 //!
 //! [`App`] is what every endpoint shares; [`router`] is the whole of HTTP on top of it, so that it can be
 //! served, mounted in another application's router, or called in process without a socket, as the command
-//! line does when it works on a storage directly.
+//! line does when it works on a storage directly. [`dashboard`] is that router in one line for an application
+//! that embeds Punctual.
 
 mod api;
 mod app;
@@ -22,6 +23,7 @@ mod idempotency;
 mod listen;
 mod live;
 mod metrics;
+mod mount;
 mod node;
 mod page;
 mod problem;
@@ -52,6 +54,7 @@ pub use background::attend;
 pub use caller::{Caller, Role};
 pub use listen::{Listening, listen};
 pub use metrics::Meters;
+pub use mount::{Access, dashboard};
 pub use node::Identity;
 pub use problem::Problem;
 pub use redact::{HIDDEN, Redaction};

@@ -16,8 +16,14 @@ const FOLDER: &str = "e2e";
 /// What `--without` calls it.
 pub(crate) const NAME: &str = "browser";
 /// What it needs: a file that is there when all is well, and the package that brings it.
-const NEEDS: [(&str, &str); 3] =
-    [("/usr/bin/chromium", "chromium"), ("/usr/bin/node", "nodejs"), ("/usr/bin/npm", "npm")];
+const NEEDS: [(&str, &str); 4] = [
+    ("/usr/bin/chromium", "chromium"),
+    ("/usr/bin/node", "nodejs"),
+    ("/usr/bin/npm", "npm"),
+    ("/usr/bin/python3", "python3"),
+];
+/// The tests of its modules, which need no browser.
+const MODULES: &str = "dashboard/tests";
 
 /// Builds the program and drives it.
 pub(crate) fn run(workspace: &Workspace) -> Result<Tally> {
@@ -30,6 +36,9 @@ pub(crate) fn run(workspace: &Workspace) -> Result<Tally> {
         )
     })?;
     let program = program::build(workspace)?;
+    let mut modules = Command::new("node");
+    modules.args(["--test", MODULES]).current_dir(workspace.path("."));
+    let mut tally = pass_or_fail(modules)?;
     let folder = workspace.path(FOLDER);
     let installed = Command::new("npm")
         .args(["ci", "--no-audit", "--no-fund", "--ignore-scripts", "--silent"])
@@ -45,5 +54,6 @@ pub(crate) fn run(workspace: &Workspace) -> Result<Tally> {
         .current_dir(&folder)
         .env("PUNCTUAL_PROGRAM", program)
         .env("PUNCTUAL_SHOTS", workspace.target().join("screenshots"));
-    pass_or_fail(tests)
+    tally += pass_or_fail(tests)?;
+    Ok(tally)
 }

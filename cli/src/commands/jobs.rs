@@ -1,6 +1,7 @@
 //! `punctual jobs`: what runs on a schedule, how it is, and steering it.
 
 mod acting;
+mod cursor;
 mod defining;
 mod looking;
 
@@ -10,6 +11,7 @@ use clap::{Args, Subcommand};
 
 use crate::desk::{Reach, at_desk};
 use acting::{Backfill, Edit, Pause, Skip, Trigger};
+use cursor::Cursor;
 use defining::Create;
 use looking::{History, List, Next};
 
@@ -44,6 +46,9 @@ enum JobsCommand {
     Resume(Named),
     /// Leave out one occurrence: the next, or a named one.
     Skip(Skip),
+    /// Say up to when occurrences are decided about: forward leaves out what lies between, back decides
+    /// about it again.
+    Cursor(Cursor),
     /// Change the schedule, retries, time limit or misfire policy; `reset` takes it back.
     Edit(Edit),
     /// Take changes of `edit` back.
@@ -84,6 +89,7 @@ pub(crate) fn run(arguments: &JobsArgs) -> ExitCode {
         JobsCommand::Pause(pause) => acting::pause(desk, pause).await,
         JobsCommand::Resume(named) => acting::resume(desk, &named.name).await,
         JobsCommand::Skip(skip) => acting::skip(desk, skip).await,
+        JobsCommand::Cursor(moved) => cursor::cursor(desk, moved).await,
         JobsCommand::Edit(edit) => acting::edit(desk, edit).await,
         JobsCommand::Reset(reset) => acting::reset(desk, &reset.name, reset.field.as_deref()).await,
         JobsCommand::Backfill(backfill) => acting::backfill(desk, backfill).await,

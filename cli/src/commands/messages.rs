@@ -2,6 +2,7 @@
 
 mod acting;
 mod looking;
+mod rescheduling;
 mod sending;
 
 use std::process::ExitCode;
@@ -13,8 +14,9 @@ use serde_json::{Map, Value};
 use super::given::instant;
 use crate::client::Call;
 use crate::desk::{Reach, at_desk};
-use acting::{Chosen, Reschedule};
+use acting::Chosen;
 use looking::List;
+use rescheduling::Reschedule;
 use sending::Publish;
 
 pub(crate) use acting::sweep;
@@ -44,7 +46,7 @@ enum MessagesCommand {
     Cancel(Chosen),
     /// Send finished messages again; without ids or --state the dead ones that match.
     Redrive(Chosen),
-    /// Make a pending message due at another time.
+    /// Make pending messages due at another time.
     Reschedule(Reschedule),
     /// Delete messages that are not running, without a trace.
     Delete(Chosen),
@@ -58,7 +60,7 @@ struct One {
 }
 
 /// Which messages.
-#[derive(Debug, Default, Args)]
+#[derive(Clone, Debug, Default, Args)]
 pub(crate) struct Filter {
     /// Only these states, with commas between them: pending, running, done, dead, cancelled.
     #[arg(long)]
@@ -148,7 +150,7 @@ pub(crate) fn run(arguments: &MessagesArgs) -> ExitCode {
         MessagesCommand::Publish(publish) => sending::publish(desk, publish).await,
         MessagesCommand::Cancel(chosen) => acting::act(desk, "cancel", chosen).await,
         MessagesCommand::Redrive(chosen) => acting::act(desk, "redrive", chosen).await,
-        MessagesCommand::Reschedule(reschedule) => acting::reschedule(desk, reschedule).await,
+        MessagesCommand::Reschedule(reschedule) => rescheduling::reschedule(desk, reschedule).await,
         MessagesCommand::Delete(chosen) => acting::act(desk, "delete", chosen).await,
     })
 }

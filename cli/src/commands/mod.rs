@@ -21,6 +21,7 @@ pub(crate) mod queues;
 pub(crate) mod serve;
 pub(crate) mod shell;
 pub(crate) mod storage;
+pub(crate) mod subscriptions;
 pub(crate) mod tokens;
 pub(crate) mod top;
 pub(crate) mod topics;

@@ -4,12 +4,13 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::{Args, Subcommand};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::executions;
 use super::paging::Paging;
 use crate::client::Call;
 use crate::desk::{Desk, Reach, at_desk};
+use crate::failure::Failure;
 use crate::render::{Table, away, word};
 use crate::terminal::tell;
 
@@ -29,6 +30,8 @@ enum WebhooksCommand {
     List,
     /// Create a webhook. Its secret is printed once and never again.
     Add(Add),
+    /// Change where a webhook is, or what it is told.
+    Edit(Edit),
     /// Send a webhook an event to try it.
     Test(Named),
     /// Stop a webhook.
@@ -49,6 +52,31 @@ struct Add {
     /// Which events, with commas between them, such as attempt.failed; all when not given.
     #[arg(long, value_delimiter = ',', default_value = "*")]
     events: Vec<String>,
+    #[command(flatten)]
+    only: Only,
+}
+
+/// What is to be different.
+#[derive(Debug, Args)]
+struct Edit {
+    /// The id of the webhook, as the list shows it.
+    id: String,
+    /// Another place where events are sent.
+    #[arg(long)]
+    url: Option<String>,
+    /// Other events, with commas between them.
+    #[arg(long, value_delimiter = ',')]
+    events: Option<Vec<String>>,
+    #[command(flatten)]
+    only: Only,
+    /// Those of every job, topic and queue.
+    #[arg(long, conflicts_with_all = ["job", "topic", "queue"])]
+    no_filter: bool,
+}
+
+/// Which of the events.
+#[derive(Debug, Args)]
+struct Only {
     /// Only those of this job.
     #[arg(long)]
     job: Option<String>,
@@ -58,6 +86,14 @@ struct Add {
     /// Only those of this queue.
     #[arg(long)]
     queue: Option<String>,
+}
+
+impl Only {
+    fn filter(&self) -> Map<String, Value> {
+        let all = [("job", &self.job), ("topic", &self.topic), ("queue", &self.queue)];
+        let given = all.into_iter().filter_map(|(key, value)| Some((key, value.as_ref()?)));
+        given.map(|(key, value)| (key.to_owned(), value.as_str().into())).collect()
+    }
 }
 
 /// A webhook.
@@ -89,6 +125,7 @@ pub(crate) fn run(arguments: &WebhooksArgs) -> ExitCode {
                 desk.list(Call::get(&["webhooks"]), "webhooks", |items| rows(desk, items)).await
             }
             WebhooksCommand::Add(wanted) => add(desk, wanted).await,
+            WebhooksCommand::Edit(wanted) => edit(desk, wanted).await,
             WebhooksCommand::Test(Named { id }) => {
                 let call = Call::post(&["webhooks", id, "test"], json!({}));
                 desk.show(call, |sent| {
@@ -114,12 +151,7 @@ pub(crate) fn run(arguments: &WebhooksArgs) -> ExitCode {
 }
 
 async fn add(desk: &Desk, add: &Add) -> Result<()> {
-    let mut filter = json!({});
-    for (key, value) in [("job", &add.job), ("topic", &add.topic), ("queue", &add.queue)] {
-        if let Some(value) = value {
-            filter[key] = value.as_str().into();
-        }
-    }
+    let filter = add.only.filter();
     let body = json!({ "url": add.url, "events": add.events, "filter": filter });
     let made = desk.ask(Call::post(&["webhooks"], body)).await?;
     desk.print(&made, |made| word(&made["secret"]))?;
@@ -130,6 +162,30 @@ async fn add(desk: &Desk, add: &Add) -> Result<()> {
         ));
     }
     Ok(())
+}
+
+async fn edit(desk: &Desk, edit: &Edit) -> Result<()> {
+    let mut body = Map::new();
+    if let Some(url) = &edit.url {
+        body.insert("url".to_owned(), url.as_str().into());
+    }
+    if let Some(events) = &edit.events {
+        body.insert("events".to_owned(), json!(events));
+    }
+    let filter = edit.only.filter();
+    if edit.no_filter || !filter.is_empty() {
+        body.insert("filter".to_owned(), filter.into());
+    }
+    if body.is_empty() {
+        return Err(Failure::wrong("nothing is to be different")
+            .hint("give one of --url, --events, --job, --topic, --queue and --no-filter")
+            .into());
+    }
+    let call = Call::patch(&["webhooks", &edit.id], body.into());
+    desk.show(call, |webhook| {
+        format!("{} is told of {}.", word(&webhook["url"]), word(&webhook["events"]))
+    })
+    .await
 }
 
 /// Webhooks, one on a line.

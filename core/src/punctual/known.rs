@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::Punctual;
+use crate::clock::Clock;
 use crate::model::{Topic, TransportName};
 use crate::transport::Transport;
 
@@ -16,6 +17,11 @@ impl Punctual {
         let mut topics: Vec<Topic> = process.registry.topics().cloned().collect();
         topics.sort();
         topics
+    }
+
+    /// The time as this process knows it.
+    pub fn clock(&self) -> Arc<dyn Clock> {
+        self.process().clock.clone()
     }
 
     /// The transports, by name.

@@ -9,20 +9,42 @@ import { calendar as text } from '../../texts.js';
 const MINUTE = 60_000;
 const [PILES_SHOWN, JOBS_SHOWN] = [10, 6];
 
-/** The jobs that start in a minute. */
-const startersOf = (pile, runs) => { const from = new Date(pile.at).getTime(); return [...new Set(runs.filter((run) => { const at = new Date(run.at).getTime(); return at >= from && at < from + MINUTE; }).map((run) => run.job))]; };
+/** The jobs that start in each minute. */
+function starters(runs) {
+  const byMinute = new Map();
+  for (const run of runs) {
+    const minute = Math.floor(new Date(run.at) / MINUTE);
+    if (!byMinute.has(minute)) byMinute.set(minute, new Set());
+    byMinute.get(minute).add(run.job);
+  }
+  return byMinute;
+}
 
-function Pile({ pile, runs, zone }) {
-  const names = startersOf(pile, runs);
-  return html`<li><div class="what"><span class="num">${clock(pile.at, zone, { seconds: false })}</span>
-    <span class="faint">${names.slice(0, JOBS_SHOWN).map((name, at) => html`${at ? ', ' : ''}<a key=${name} href=${jobPage(name)}>${name}</a>`)}${names.length > JOBS_SHOWN ? ` +${names.length - JOBS_SHOWN}` : ''}</span></div>
-    <div class="value"><${Badge} tone="warn">${text.piles.count(pile.count)}<//></div></li>`;
+/** Pile-ups of the same jobs as one, the worst first: what happens every minute is one matter and not sixty. */
+export function gathered(piles, runs) {
+  const found = new Map();
+  const byMinute = starters(runs);
+  for (const pile of piles) {
+    const names = [...byMinute.get(Math.floor(new Date(pile.at) / MINUTE)) ?? []];
+    const key = [...names].sort().join('\n') || pile.at;
+    const before = found.get(key) ?? { names, first: pile.at, last: pile.at, minutes: 0, most: 0 };
+    const [first, last] = [pile.at < before.first ? pile.at : before.first, pile.at > before.last ? pile.at : before.last];
+    found.set(key, { names, first, last, minutes: before.minutes + 1, most: Math.max(before.most, pile.count) });
+  }
+  return [...found.values()].sort((one, other) => other.most - one.most || other.minutes - one.minutes);
+}
+
+function Pile({ pile: { names, first, last, minutes, most }, zone }) {
+  const at = (instant) => clock(instant, zone, { seconds: false });
+  return html`<li><div class="what"><span class="num">${minutes === 1 ? at(first) : text.piles.range(at(first), at(last), minutes)}</span>
+    <span class="faint">${names.slice(0, JOBS_SHOWN).map((name, index) => html`${index ? ', ' : ''}<a key=${name} href=${jobPage(name)}>${name}</a>`)}${names.length > JOBS_SHOWN ? ` +${names.length - JOBS_SHOWN}` : ''}</span></div>
+    <div class="value"><${Badge} tone="warn">${minutes === 1 ? text.piles.count(most) : text.piles.upTo(most)}<//></div></li>`;
 }
 
 export function Piles({ piles, runs, zone }) {
-  const worst = [...piles].sort((one, other) => other.count - one.count).slice(0, PILES_SHOWN);
+  const worst = gathered(piles, runs).slice(0, PILES_SHOWN);
   return html`<${Card} title=${text.piles.title} note=${piles.length ? text.piles.about : null} flush>
-    ${worst.length === 0 ? html`<p class="quiet-line">${text.piles.none}</p>` : html`<ul class="rows">${worst.map((pile) => html`<${Pile} key=${pile.at} pile=${pile} runs=${runs} zone=${zone} />`)}</ul>`}<//>`;
+    ${worst.length === 0 ? html`<p class="quiet-line">${text.piles.none}</p>` : html`<ul class="rows">${worst.map((pile) => html`<${Pile} key=${pile.first} pile=${pile} zone=${zone} />`)}</ul>`}<//>`;
 }
 
 export const Changes = ({ changes }) => html`<${Card} title=${text.changes.title} flush>

@@ -3,7 +3,7 @@
 import { html, useState } from '../../lib/html.js';
 import { post } from '../../lib/api.js';
 import { FormDialog } from '../../lib/form.js';
-import { line } from '../../lib/command.js';
+import { dead as cli } from '../../lib/lines.js';
 import { messagePage } from '../../lib/links.js';
 import { does } from '../../lib/message.js';
 import { count } from '../../lib/number.js';
@@ -22,12 +22,10 @@ export function Hours({ values, width = 120, height = 26 }) {
     ${values.map((value, at) => html`<rect key=${at} class=${value ? 'some' : ''} x=${at * step + 0.5} width=${Math.max(1, step - 1)} y=${height - Math.max(1, (value / top) * height)} height=${Math.max(1, (value / top) * height)}><title>${text.group.hour(values.length - 1 - at)}: ${count(value)}</title></rect>`)}</svg>`;
 }
 
-const cli = (verb, fingerprint, options) => line(['dead', verb], { group: fingerprint, ...options });
-
 function Sample({ group, onClose, onDone }) {
   const toast = useToast();
   const send = async () => { await does.redrive(group.sample_id, {}); toast({ text: text.sample.done }); onDone(); location.hash = messagePage(group.sample_id); };
-  return html`<${FormDialog} title=${text.sample.title} about=${text.sample.text} button=${text.sample.label} cli=${line(['messages', 'redrive', group.sample_id])} onDo=${send} onClose=${onClose}>${() => html`<pre>${group.error ?? text.noError}</pre>`}<//>`;
+  return html`<${FormDialog} title=${text.sample.title} about=${text.sample.text} button=${text.sample.label} cli=${cli.sample(group.sample_id)} onDo=${send} onClose=${onClose}>${() => html`<pre>${group.error ?? text.noError}</pre>`}<//>`;
 }
 
 function Whole({ verb, group, onClose, onDone }) {
@@ -35,7 +33,7 @@ function Whole({ verb, group, onClose, onDone }) {
   const said = note.trim() ? { note: note.trim() } : {};
   const call = (rest) => post(`/dead-letters/${verb}`, { fingerprint: group.fingerprint, ...rest });
   const own = text[verb];
-  return html`<${Sweep} title=${own.title} ask=${own.ask} verb=${own.verb} button=${own.label} kind=${verb === 'discard' ? 'danger' : 'primary'} cli=${cli(verb, group.fingerprint, said)} ready=${verb === 'redrive' || note.trim() !== ''}
+  return html`<${Sweep} title=${own.title} ask=${own.ask} verb=${own.verb} button=${own.label} kind=${verb === 'discard' ? 'danger' : 'primary'} cli=${cli[verb](group.fingerprint, note.trim())} ready=${verb === 'redrive' || note.trim() !== ''}
       look=${() => call({ dry_run: true, limit: LOOKED_AT_MAX })} steps=${() => bounded(() => call({ dry_run: false, limit: STEP, ...said }))} onClose=${onClose} onDone=${onDone}>
     <pre>${group.error ?? text.noError}</pre>
     <${Field} label=${text.discard.note} hint=${text.discard.noteHint}><input maxlength="500" required=${verb === 'discard'} value=${note} onInput=${(event) => setNote(event.target.value)} /><//>
@@ -48,8 +46,8 @@ export function GroupActions({ group, onDone, kind = 'small' }) {
   const close = () => setOpen(null);
   const named = (label) => `${label}: ${group.error ?? group.topic}`;
   return html`<span class="row-actions">
-    <${Act} kind=${kind} label=${named(text.sample.label)} title=${text.sample.title} cli=${line(['messages', 'redrive', group.sample_id])} onClick=${() => setOpen('sample')}>${text.sample.label}<//>
-    <${Act} kind=${kind} label=${named(text.redrive.label)} title=${text.redrive.title} cli=${cli('redrive', group.fingerprint)} onClick=${() => setOpen('redrive')}>${text.redrive.label}<//>
-    <${Act} kind=${kind} label=${named(text.discard.label)} title=${text.discard.title} cli=${cli('discard', group.fingerprint)} onClick=${() => setOpen('discard')}>${text.discard.label}<//>
+    <${Act} kind=${kind} label=${named(text.sample.label)} title=${text.sample.title} cli=${cli.sample(group.sample_id)} onClick=${() => setOpen('sample')}>${text.sample.label}<//>
+    <${Act} kind=${kind} label=${named(text.redrive.label)} title=${text.redrive.title} cli=${cli.redrive(group.fingerprint)} onClick=${() => setOpen('redrive')}>${text.redrive.label}<//>
+    <${Act} kind=${kind} label=${named(text.discard.label)} title=${text.discard.title} cli=${cli.discard(group.fingerprint)} onClick=${() => setOpen('discard')}>${text.discard.label}<//>
     ${open === 'sample' ? html`<${Sample} group=${group} onClose=${close} onDone=${onDone} />` : open ? html`<${Whole} verb=${open} group=${group} onClose=${close} onDone=${onDone} />` : null}</span>`;
 }

@@ -2,7 +2,8 @@
 
 import { html } from '../../lib/html.js';
 import { refine } from '../../lib/route.js';
-import { cli, does } from '../../lib/job.js';
+import { does } from '../../lib/job.js';
+import { jobs as cli } from '../../lib/lines.js';
 import { Menu } from '../../lib/menu.js';
 import { Act, useToast } from '../../lib/ui.js';
 import { Backfill } from './backfill.js';
@@ -28,12 +29,10 @@ function More({ job }) {
   return html`<${Menu} label=${act.more}>
     <${Act} kind="quiet" disabled=${!job.next_at} cli=${cli.skip(job.name)} onClick=${open('skip')}>${act.skip}<//>
     <${Act} kind="quiet" disabled=${job.phase === 'retired'} cli=${cli.cursor(job.name)} onClick=${open('cursor')}>${act.cursor}<//>
-    <${Act} kind="quiet" cli=${line(job)} onClick=${open('backfill')}>${act.backfill}<//>
+    <${Act} kind="quiet" cli=${cli.backfill(job.name)} onClick=${open('backfill')}>${act.backfill}<//>
     <${Act} role="admin" kind="quiet" disabled=${!mayDelete} title=${mayDelete ? null : act.fileOnly(text.facts.sources[job.source])} cli=${cli.remove(job.name)} onClick=${open('delete')}>${act.remove}<//>
   <//>`;
 }
-
-const line = (job) => cli.backfill(job.name, { from: '…', to: '…', which: 'missing', max: 100, order: 'oldest', dry_run: true });
 
 export function Actions({ job, reload }) {
   const toast = useToast();
@@ -43,6 +42,6 @@ export function Actions({ job, reload }) {
   return html`
     <${Act} kind="primary" disabled=${isRetired} title=${isRetired ? act.retired : null} cli=${cli.trigger(job.name)} onClick=${open('trigger')}>${act.trigger}<//>
     ${job.phase === 'paused' ? html`<${Act} cli=${cli.resume(job.name)} onClick=${resume}>${act.resume}<//>` : html`<${Act} disabled=${isRetired} cli=${cli.pause(job.name)} onClick=${open('pause')}>${act.pause}<//>`}
-    <${Act} disabled=${isRetired} cli=${cli.edit(job.name, { cron: '…' })} onClick=${open('edit')}>${act.edit}<//>
+    <${Act} disabled=${isRetired} cli=${cli.edit(job.name)} onClick=${open('edit')}>${act.edit}<//>
     <${More} job=${job} />`;
 }

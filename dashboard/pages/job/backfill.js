@@ -2,7 +2,8 @@
 
 import { html, useState } from '../../lib/html.js';
 import { FormDialog, inputOf, instantOf } from '../../lib/form.js';
-import { cli, does } from '../../lib/job.js';
+import { does } from '../../lib/job.js';
+import { jobs as cli } from '../../lib/lines.js';
 import { clock } from '../../lib/time.js';
 import { count } from '../../lib/number.js';
 import { Field, useToast } from '../../lib/ui.js';

@@ -4,8 +4,8 @@ import { html, useState } from '../../lib/html.js';
 import { post } from '../../lib/api.js';
 import { go } from '../../lib/route.js';
 import { Choice } from '../../lib/choice.js';
-import { line } from '../../lib/command.js';
 import { FormDialog } from '../../lib/form.js';
+import { jobs as cli } from '../../lib/lines.js';
 import { zone as viewerZone } from '../../lib/time.js';
 import { Field, useToast } from '../../lib/ui.js';
 import { Preview, scheduleOf, ScheduleFields, usePreview } from './schedule.js';
@@ -32,12 +32,6 @@ function definition(fields, schedule, payload) {
   if (!fields.name.trim() || !when || !what) return null;
   const { description, queue, overlap, misfire, timeout } = fields;
   return filled({ name: fields.name.trim(), description: description.trim(), tags: words(fields.tags, ','), ...when, queue, overlap, misfire, timeout, retry: fields.retries === '' ? null : Number(fields.retries), payload, ...what });
-}
-
-/** The same as a line for the shell. */
-function commandLine(spec) {
-  const { name, http, command, publish, tags, payload, description, ...rest } = spec;
-  return line(['jobs', 'create', name], { ...rest, description, tags: tags?.join(','), http: http && (http.method === 'POST' ? http.url : `${http.method} ${http.url}`), command: command && [command.program, ...(command.args ?? [])].join(' '), publish: publish?.topic, payload: payload === undefined ? null : JSON.stringify(payload) });
 }
 
 function Target({ fields, input, set, wrong }) {
@@ -74,7 +68,7 @@ export function NewJob({ onClose }) {
   const payload = json(fields.payload);
   const spec = definition(fields, schedule, payload.value);
   const make = async () => { await post('/jobs', spec); toast({ text: text.done(spec.name) }); setTimeout(() => go(['jobs', spec.name])); };
-  return html`<${FormDialog} wide role="admin" title=${text.title} button=${text.button} ready=${spec !== null && !preview.error && !payload.wrong} cli=${spec ? commandLine(spec) : null} onDo=${make} onClose=${onClose}>${(wrong) => html`<div class="halves">
+  return html`<${FormDialog} wide role="admin" title=${text.title} button=${text.button} ready=${spec !== null && !preview.error && !payload.wrong} cli=${spec ? cli.create(spec) : null} onDo=${make} onClose=${onClose}>${(wrong) => html`<div class="halves">
     <div>
       <${Field} label=${text.name} hint=${text.nameHint} error=${wrong.name}><input autofocus required spellcheck="false" autocomplete="off" maxlength="200" ...${input('name')} /><//>
       <${Field} label=${text.description} error=${wrong.description}><input ...${input('description')} /><//>

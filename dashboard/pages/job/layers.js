@@ -3,7 +3,8 @@
 import { html } from '../../lib/html.js';
 import { get, part } from '../../lib/api.js';
 import { useLoad } from '../../lib/live.js';
-import { cli, does } from '../../lib/job.js';
+import { does } from '../../lib/job.js';
+import { jobs as cli } from '../../lib/lines.js';
 import { Act, Badge, Card, Empty, Loaded, Table, useToast } from '../../lib/ui.js';
 import { job as texts } from '../../texts.js';
 

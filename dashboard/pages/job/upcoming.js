@@ -5,7 +5,7 @@ import { get, part } from '../../lib/api.js';
 import { useLoad } from '../../lib/live.js';
 import { refine } from '../../lib/route.js';
 import { Choice } from '../../lib/choice.js';
-import { cli } from '../../lib/job.js';
+import { jobs as cli } from '../../lib/lines.js';
 import { Ago, clock, zone as viewerZone } from '../../lib/time.js';
 import { wall } from '../../lib/zone.js';
 import { Act, Badge, Card, Empty, Loaded, Table } from '../../lib/ui.js';

@@ -2,13 +2,14 @@
 
 import { html, useState } from '../../lib/html.js';
 import { FormDialog } from '../../lib/form.js';
-import { line, word } from '../../lib/command.js';
+import { word } from '../../lib/command.js';
 import { textOf } from '../../lib/exact.js';
-import { cli, does } from '../../lib/message.js';
+import { messages as cli } from '../../lib/lines.js';
+import { does } from '../../lib/message.js';
 import { Panel } from '../../lib/panel.js';
 import { go } from '../../lib/route.js';
 import { Act, Field, useToast } from '../../lib/ui.js';
-import { DueFields, dueOf } from '../messages/due.js';
+import { DueFields, dueOf, lineOf } from '../messages/due.js';
 import { Send } from '../messages/send.js';
 import { message, shell } from '../../texts.js';
 
@@ -42,9 +43,9 @@ function Ask({ action, of, onClose, onDone }) {
     toast({ text: answer?.result === 'requested' ? text.requested : text[{ redrive: 'redriven', cancel: 'cancelled', reschedule: 'rescheduled', delete: 'deleted' }[action]] });
     onDone(action);
   };
-  const options = { ...(action === 'reschedule' ? { in: due.way === 'in' ? due.length : null, at: due.way === 'at' ? dueOf(due)?.due_at : null } : {}), reason: reason.trim() };
+  const options = { ...(action === 'reschedule' ? lineOf(due) : {}), reason: reason.trim() };
   const kind = action === 'delete' || action === 'cancel' ? 'danger' : 'primary';
-  return html`<${FormDialog} title=${text[`${action}Title`]} about=${text[`${action}Text`]} button=${text[action]} kind=${kind} ready=${action !== 'reschedule' || dueOf(due) !== null} cli=${cli.one(action, of.id, options)} onDo=${run} onClose=${onClose}>${(wrong) => html`
+  return html`<${FormDialog} title=${text[`${action}Title`]} about=${text[`${action}Text`]} button=${text[action]} kind=${kind} ready=${action !== 'reschedule' || dueOf(due) !== null} cli=${cli.some(action, [of.id], options)} onDo=${run} onClose=${onClose}>${(wrong) => html`
     ${action === 'reschedule' ? html`<${DueFields} value=${due} onChange=${setDue} wrong=${wrong} />` : null}
     ${action === 'delete' ? null : html`<${Field} label=${text.reason} hint=${text.reasonHint} error=${wrong.reason}><input maxlength="500" value=${reason} onInput=${(event) => setReason(event.target.value)} /><//>`}`}<//>`;
 }
@@ -52,11 +53,10 @@ function Ask({ action, of, onClose, onDone }) {
 /** What can be copied, by its name. */
 function copies(of) {
   const { kind, body } = written(of.body);
-  const whole = !likeOf(of).redacted && !of.body.truncated;
-  const content = kind === 'none' ? [] : [!whole ? '@content' : kind === 'json' ? textOf(of.body.json, 0) : body];
+  const { redacted } = likeOf(of);
   return {
-    id: of.id, show: cli.show(of.id), why: line(['messages', 'why', of.id]),
-    publish: line(['messages', 'publish', of.topic, ...content], { key: of.key, queue: of.queue, priority: of.priority }),
+    id: of.id, show: cli.show(of.id), why: cli.why(of.id),
+    publish: cli.publish({ topic: of.topic, kind, body: kind === 'json' ? textOf(of.body.json, 0) : body, isWhole: !redacted && !of.body.truncated, key: of.key, queue: of.queue.startsWith('~') ? null : of.queue, priority: of.priority }),
     curl: `curl -H ${word('Authorization: Bearer TOKEN')} ${word(new URL(`./api/v1/messages/${of.id}`, location.href.split('#')[0]).href)}`, json: textOf(of),
   };
 }
@@ -73,7 +73,7 @@ export function Actions({ of, onDone }) {
   const done = (action) => { if (action === 'delete') go(['messages']); else onDone(); };
   const button = (action, kind = '') => {
     const allowed = ALLOWED[action](of.state);
-    return html`<${Act} kind=${kind} disabled=${!allowed} title=${allowed ? null : text.refused[action]} cli=${cli.one(action, of.id)} onClick=${() => setOpen(action)}>${text[action]}<//>`;
+    return html`<${Act} kind=${kind} disabled=${!allowed} title=${allowed ? null : text.refused[action]} cli=${cli.some(action, [of.id])} onClick=${() => setOpen(action)}>${text[action]}<//>`;
   };
   return html`${button('redrive', of.state === 'dead' ? 'primary' : '')}${button('cancel')}${button('reschedule')}
     <${Act} cli=${copies(of).publish} onClick=${() => setOpen('clone')}>${text.clone}<//>${button('delete')}<${CopyAs} of=${of} />

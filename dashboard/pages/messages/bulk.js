@@ -2,11 +2,12 @@
 
 import { html, useState } from '../../lib/html.js';
 import { get, post } from '../../lib/api.js';
-import { cli, does } from '../../lib/message.js';
+import { messages as cli } from '../../lib/lines.js';
+import { does } from '../../lib/message.js';
 import { count } from '../../lib/number.js';
 import { Sweep, bounded, each } from '../../lib/sweep.js';
 import { Act, Field } from '../../lib/ui.js';
-import { DueFields, dueOf } from './due.js';
+import { DueFields, dueOf, lineOf } from './due.js';
 import { messages } from '../../texts.js';
 
 const text = messages.bulk;
@@ -44,8 +45,8 @@ function BulkDialog({ action, scope, onClose, onDone }) {
   const why = reason.trim() ? { reason: reason.trim() } : {};
   const body = () => (action === 'reschedule' ? { ...dueOf(due), ...why } : action === 'discard' && scope.ids ? undefined : why);
   const { look, steps } = plan(action, scope, body);
-  const options = { ...(action === 'reschedule' ? { in: due.way === 'in' ? due.length : null, at: due.way === 'at' ? dueOf(due)?.due_at : null } : {}), reason: reason.trim() };
-  const shell = scope.ids ? cli.one(action, scope.ids.slice(0, 3).join(' ') + (scope.ids.length > 3 ? ' …' : ''), options).replaceAll("'", '') : cli.many(action, scope.filter, options);
+  const options = { ...(action === 'reschedule' ? lineOf(due) : {}), reason: reason.trim() };
+  const shell = scope.ids ? cli.some(action, scope.ids, options) : cli.matching(action, scope.filter, options);
   const { title, ask, verb, label } = text[action];
   return html`<${Sweep} title=${title} ask=${ask} verb=${verb} button=${label} kind=${action === 'redrive' || action === 'reschedule' ? 'primary' : 'danger'} cli=${shell}
       ready=${action !== 'reschedule' || dueOf(due) !== null} look=${look} steps=${steps} onDone=${onDone} onClose=${onClose}>
@@ -65,7 +66,7 @@ export function Selection({ shown, total, selected, everything, onSelect, onEver
     <span class=${any ? '' : 'faint'} role="status">${everything ? messages.allSelected(all) : selected.size > 0 ? messages.selected(count(selected.size)) : messages.shown(count(shown), all)}</span>
     ${everything ? null : html`<button class="quiet small" disabled=${shown === 0} onClick=${() => onEverything(true)}>${messages.allMatching(all)}</button>`}
     ${any ? html`<button class="quiet small" onClick=${clear}>${messages.clearSelection}</button>` : null}
-    <div class="actions">${ACTIONS.map((one) => html`<${Act} key=${one} kind="small" disabled=${!any} cli=${everything ? cli.many(one, filter) : cli.one(one, 'ID')} onClick=${() => setAction(one)}>${text[one].label}<//>`)}</div>
+    <div class="actions">${ACTIONS.map((one) => html`<${Act} key=${one} kind="small" disabled=${!any} cli=${everything ? cli.matching(one, filter) : cli.some(one, ['ID'])} onClick=${() => setAction(one)}>${text[one].label}<//>`)}</div>
     ${action ? html`<${BulkDialog} action=${action} scope=${scope} onClose=${() => setAction(null)} onDone=${() => { clear(); onDone(); }} />` : null}
   </div>`;
 }

@@ -15,6 +15,9 @@ export function dueOf({ way, length, at }) {
   return instant ? { due_at: instant } : null;
 }
 
+/** The same as options of a line for the shell. */
+export const lineOf = (due) => { const found = dueOf(due); return { delay: found?.delay, at: found?.due_at }; };
+
 export function DueFields({ value, onChange, wrong = {} }) {
   const set = (changes) => onChange({ ...value, ...changes });
   const way = (id, label) => html`<button type="button" aria-pressed=${value.way === id} onClick=${() => set({ way: id })}>${label}</button>`;

@@ -6,6 +6,7 @@ import { parameters, parse, valueOf } from '../../lib/filter.js';
 import { FilterBar } from '../../lib/filterbar.js';
 import { jobPage, messagePage, queuePage } from '../../lib/links.js';
 import { Id } from '../../lib/copy.js';
+import { messages as cli } from '../../lib/lines.js';
 import { ON, Phase, attempts } from '../../lib/message.js';
 import { MoreRows, NewRows, useRows } from '../../lib/rows.js';
 import { refine } from '../../lib/route.js';
@@ -88,7 +89,7 @@ function Found({ q, after }) {
 }
 
 const apply = (next) => refine({ q: next, after: null }, {});
-const Top = ({ onSend }) => html`<${Head} title=${text.title} about=${text.about}>${onSend ? html`<${Act} kind="primary" cli="punctual messages publish TOPIC CONTENT" onClick=${onSend}>${text.send}<//>` : null}<//>`;
+const Top = ({ onSend }) => html`<${Head} title=${text.title} about=${text.about}>${onSend ? html`<${Act} kind="primary" cli=${cli.publish({})} onClick=${onSend}>${text.send}<//>` : null}<//>`;
 
 /** A filter with a mistake shows nothing, for it would show more than was meant. */
 const Mistaken = ({ q }) => html`<${Top} /><div class="filters"><${FilterBar} value=${q} onApply=${apply} values=${{}} /></div>

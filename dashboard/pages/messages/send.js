@@ -3,7 +3,7 @@
 import { html, useState } from '../../lib/html.js';
 import { post } from '../../lib/api.js';
 import { FormDialog } from '../../lib/form.js';
-import { line } from '../../lib/command.js';
+import { messages as cli } from '../../lib/lines.js';
 import { messagePage } from '../../lib/links.js';
 import { does } from '../../lib/message.js';
 import { Field, useToast } from '../../lib/ui.js';
@@ -54,9 +54,10 @@ function requestOf(fields, changed) {
   return request;
 }
 
+/** The same as a line for the shell. */
 function shellLine(fields) {
-  const body = fields.kind === 'none' ? [] : [fields.body.length > 200 ? '@content.json' : fields.body];
-  return line(['messages', 'publish', fields.topic || 'TOPIC', ...body], { queue: fields.queue, key: fields.key, priority: fields.priority, delay: fields.delay, transport: fields.transport });
+  const headers = headersOf(fields.headers);
+  return cli.publish({ ...fields, headers: typeof headers === 'string' ? {} : headers });
 }
 
 function Content({ fields, set, wrong, like }) {

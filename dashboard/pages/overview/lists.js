@@ -1,6 +1,8 @@
 // The short lists of the overview: what is late, stuck, running, next, dead, and what was deployed or paused.
 
 import { html } from '../../lib/html.js';
+import { gist } from '../../lib/job.js';
+import { system } from '../../lib/lines.js';
 import { useHold } from '../../lib/hold.js';
 import { to } from '../../lib/route.js';
 import { jobPage, messagePage, messagesWith, queuePage } from '../../lib/links.js';
@@ -19,7 +21,7 @@ const Row = ({ href, name, about, children }) => html`<li><div class="what"><a c
 const Link = ({ href, children }) => html`<a href=${href}>${children}</a>`;
 
 export const Late = ({ rows }) => html`<${Card} title=${text.late.title} flush>
-  <${List} none=${text.late.none} rows=${rows.map((job) => html`<${Row} key=${job.name} href=${jobPage(job.name)} name=${job.name} about=${job.broken ?? job.in_words}>
+  <${List} none=${text.late.none} rows=${rows.map((job) => html`<${Row} key=${job.name} href=${jobPage(job.name)} name=${job.name} about=${job.broken ?? gist(job)}>
     <${Badge} tone="bad">${text.late.due} <${Ago} at=${job.next_at} zone=${job.zone} /><//><//>`)} />
 <//>`;
 
@@ -52,4 +54,4 @@ export const Marks = ({ rows }) => html`<${Card} title=${text.marks.title} flush
 
 /** What to do with an empty system. */
 export const Welcome = () => html`<${Card} title=${text.welcome.title}><p>${text.welcome.text}</p>
-  <div class="inline"><a class="button" href=${to(['jobs'], { new: '1' })}>${text.welcome.job}</a><${Cli} line=${text.welcome.cli} /></div><//>`;
+  <div class="inline"><a class="button" href=${to(['jobs'], { new: '1' })}>${text.welcome.job}</a><${Cli} line=${system.greeting()} /></div><//>`;

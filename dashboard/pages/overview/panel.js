@@ -2,7 +2,7 @@
 
 import { html, useEffect, useRef } from '../../lib/html.js';
 import { Chart, HeatMap } from '../../lib/chart.js';
-import { coarser, useSeries } from '../../lib/series.js';
+import { RANGES, calmed, coarser, useSeries } from '../../lib/series.js';
 import { Card, Empty, Loaded } from '../../lib/ui.js';
 import { overview as text } from '../../texts.js';
 
@@ -12,6 +12,9 @@ const COLOURS = {
 const SPARE = ['accent', 'idle', 'warn', 'good', 'bad', 'mute'];
 /** More lines than this cannot be told apart. */
 const LINES_MAX = 6;
+
+/** Seconds over which a rate by the second is a mean. */
+const CALM = 10;
 
 /** What comes in is no part of what is done: it is a line over the stack. */
 const IN = ['enqueued', 'published'];
@@ -29,14 +32,19 @@ function inWords(title, shown, unit) {
 }
 
 function Lines({ data, title, unit, stacked, range, ...rest }) {
-  const shown = lines([...data.series].sort((one, other) => IN.includes(one.name) - IN.includes(other.name)));
+  const isFine = stacked && RANGES[range].stepSeconds === 1;
+  const sorted = [...data.series].sort((one, other) => IN.includes(one.name) - IN.includes(other.name));
+  const shown = lines(isFine ? sorted.map((one) => ({ ...one, values: calmed(one.values, CALM) })) : sorted);
   return html`<${Chart} key=${range} times=${data.times} series=${shown} stacked=${stacked} unit=${unit} label=${inWords(title, shown, unit)} ...${rest} />`;
 }
+
+/** The largest of the values that were measured. */
+const worst = (values) => values.reduce((most, value) => (value === null || value === undefined || value < most ? most : value), null);
 
 function Heat({ data, title, unit, range, ...rest }) {
   const { times, values } = coarser(data.times, data.values);
   const every = Math.ceil(data.times.length / Math.max(1, times.length));
-  const shown = lines(data.series).map((one) => ({ ...one, values: one.values.filter((_, at) => at % every === 0) }));
+  const shown = lines(data.series).map((one) => ({ ...one, values: times.map((_, at) => worst(one.values.slice(at * every, (at + 1) * every))) }));
   return html`<${HeatMap} key=${range} times=${times} buckets=${data.buckets_ms} values=${values} lines=${shown} unit=${unit} label=${inWords(title, shown, unit)} ...${rest} />`;
 }
 
@@ -52,7 +60,7 @@ export function Panel({ name, title, note, range, heat = false, ...rest }) {
   const loaded = useSeries(name, range, () => seen.current);
   const draw = (data) => {
     if (data.times.length === 0 || data.series.length === 0) return html`<${Empty} title=${text.charts.none} />`;
-    return html`<${heat && data.values ? Heat : Lines} data=${data} title=${title} range=${range} ...${rest} />`;
+    return html`<${heat && data.values ? Heat : Lines} data=${data} title=${title} range=${range} span=${RANGES[range].seconds} ...${rest} />`;
   };
   return html`<div ref=${place}><${Card} title=${title} note=${note} class="panel"><${Loaded} of=${loaded} skeleton=${5}>${draw}<//><//></div>`;
 }

@@ -6,7 +6,8 @@ import { Chart } from '../../lib/chart.js';
 import { useLoad } from '../../lib/live.js';
 import { messagesWith } from '../../lib/links.js';
 import { count, short } from '../../lib/number.js';
-import { ON, Use, cli, does, withSlots } from '../../lib/queue.js';
+import { queues as cli } from '../../lib/lines.js';
+import { ON, Use, does, withSlots } from '../../lib/queue.js';
 import { to } from '../../lib/route.js';
 import { Ago, When, length } from '../../lib/time.js';
 import { Act, Card, Facts, Head, Loaded, Table, useToast } from '../../lib/ui.js';
@@ -28,7 +29,7 @@ function Actions({ queue, onDone }) {
   const resume = async () => { await does.resume(queue.name); toast({ text: text.act.resumed(queue.name) }); onDone(); };
   return html`<a class="button" href=${messagesWith({ queue: queue.name })}>${text.act.messages}</a>
     ${queue.paused ? html`<${Act} kind="primary" cli=${cli.resume(queue.name)} onClick=${resume}>${text.act.resume}<//>` : html`<${Act} cli=${cli.pause(queue.name)} onClick=${() => setOpen('pause')}>${text.act.pause}<//>`}
-    <${Act} cli=${cli.concurrency(queue.name, 'MAX')} onClick=${() => setOpen('concurrency')}>${text.act.concurrency}<//>
+    <${Act} cli=${cli.concurrency(queue.name, queue.concurrency ?? queue.serving?.[0]?.concurrency)} onClick=${() => setOpen('concurrency')}>${text.act.concurrency}<//>
     <${Act} cli=${cli.purge(queue.name)} onClick=${() => setOpen('purge')}>${text.act.purge}<//>
     ${open === 'pause' ? html`<${PauseQueue} name=${queue.name} onClose=${close} onDone=${onDone} />` : null}
     ${open === 'concurrency' ? html`<${Concurrency} queue=${queue} onClose=${close} onDone=${onDone} />` : null}

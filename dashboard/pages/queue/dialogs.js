@@ -2,7 +2,8 @@
 
 import { html, useState } from '../../lib/html.js';
 import { FormDialog, inputOf, instantOf } from '../../lib/form.js';
-import { cli, does } from '../../lib/queue.js';
+import { queues as cli } from '../../lib/lines.js';
+import { does } from '../../lib/queue.js';
 import { Sweep, bounded } from '../../lib/sweep.js';
 import { Field, useToast } from '../../lib/ui.js';
 import { queues as text } from '../../texts.js';

@@ -3,6 +3,7 @@
 import { html } from '../../lib/html.js';
 import { get } from '../../lib/api.js';
 import { Json } from '../../lib/json.js';
+import { system } from '../../lib/lines.js';
 import { useLoad } from '../../lib/live.js';
 import { Badge, Card, Cli, Facts, Loaded } from '../../lib/ui.js';
 import { ForAdmins } from './admin.js';
@@ -31,7 +32,7 @@ function RuleList() {
 function Everything() {
   const loaded = useSettings();
   const text = settings.configuration;
-  return html`<${Card} title=${text.title}><p class="soft">${text.text}</p><${Loaded} of=${loaded}>${(found) => html`<${Json} value=${found} />`}<//><${Cli} line="punctual config show" /><//>`;
+  return html`<${Card} title=${text.title}><p class="soft">${text.text}</p><${Loaded} of=${loaded}>${(found) => html`<${Json} value=${found} />`}<//><${Cli} line=${system.configuration()} /><//>`;
 }
 
 export const Rules = () => html`<${ForAdmins}><${RuleList} /><//>`;

@@ -2,7 +2,7 @@
 
 import { html, useState } from '../../lib/html.js';
 import { get, part, post, remove } from '../../lib/api.js';
-import { line } from '../../lib/command.js';
+import { tokens as cli } from '../../lib/lines.js';
 import { FormDialog } from '../../lib/form.js';
 import { useLoad } from '../../lib/live.js';
 import { Ago } from '../../lib/time.js';
@@ -17,8 +17,7 @@ function Add({ onClose, onMade }) {
   const set = (changes) => setToken({ ...token, ...changes });
   const toggle = (scope) => set({ scopes: token.scopes.includes(scope) ? token.scopes.filter((one) => one !== scope) : [...token.scopes, scope] });
   const make = async () => { onMade(await post('/tokens', { name: token.name.trim(), scopes: token.scopes, ...(token.expires_in ? { expires_in: token.expires_in } : {}) })); };
-  const cli = line(['tokens', 'create', token.name.trim() || 'NAME'], { scopes: token.scopes.join(','), expires: token.expires_in });
-  return html`<${FormDialog} title=${text.title} role="viewer" button=${text.button} ready=${token.name.trim() !== '' && token.scopes.length > 0} cli=${cli} onDo=${make} onClose=${onClose}>${(wrong) => html`
+  return html`<${FormDialog} title=${text.title} role="viewer" button=${text.button} ready=${token.name.trim() !== '' && token.scopes.length > 0} cli=${cli.create({ ...token, name: token.name.trim() })} onDo=${make} onClose=${onClose}>${(wrong) => html`
     <${Field} label=${text.name} hint=${text.nameHint} error=${wrong.name}><input autofocus maxlength="100" value=${token.name} onInput=${(event) => set({ name: event.target.value })} /><//>
     <fieldset class="ticks"><legend>${text.scopes}</legend>${Object.entries(text.scopeNames).map(([scope, label]) => html`<label key=${scope} class="tick"><input type="checkbox" checked=${token.scopes.includes(scope)} onChange=${() => toggle(scope)} /><span class="mono">${scope}</span> <span class="faint">${label}</span></label>`)}
       ${wrong.scopes ? html`<em class="error" role="alert">${wrong.scopes}</em>` : null}</fieldset>
@@ -34,7 +33,7 @@ const columns = (setOpen) => [
   { id: 'created', label: text.columns.created, class: 'nowrap', cell: (token) => html`<${Ago} at=${token.created_at} />` },
   { id: 'used', label: text.columns.used, class: 'nowrap', cell: (token) => html`<${Ago} at=${token.last_used_at} />` },
   { id: 'expires', label: text.columns.expires, class: 'nowrap', cell: (token) => html`<${End} token=${token} />` },
-  { id: 'actions', label: text.columns.actions, class: 'right', cell: (token) => html`<${Act} role="viewer" kind="small" label=${`${text.remove}: ${token.name}`} cli=${line(['tokens', 'revoke', token.id])} onClick=${() => setOpen({ remove: token })}>${text.remove}<//>` },
+  { id: 'actions', label: text.columns.actions, class: 'right', cell: (token) => html`<${Act} role="viewer" kind="small" label=${`${text.remove}: ${token.name}`} cli=${cli.revoke(token.id)} onClick=${() => setOpen({ remove: token })}>${text.remove}<//>` },
 ];
 
 export function Tokens() {
@@ -44,9 +43,9 @@ export function Tokens() {
   const close = () => setOpen(null);
   const drop = async () => { await remove(`/tokens/${part(open.remove.id)}`); toast({ text: text.removed(open.remove.name) }); loaded.reload(); };
   const made = (token) => { loaded.reload(); setTimeout(() => setOpen({ secret: token.secret }), 0); };
-  return html`<${Card} flush title=${settings.tabs.tokens} actions=${html`<${Act} role="viewer" kind="small" cli=${line(['tokens', 'create', 'NAME'])} onClick=${() => setOpen({ add: true })}>${text.add}<//>`}>
+  return html`<${Card} flush title=${settings.tabs.tokens} actions=${html`<${Act} role="viewer" kind="small" cli=${cli.create()} onClick=${() => setOpen({ add: true })}>${text.add}<//>`}>
     <${Loaded} of=${loaded}>${({ items }) => html`<${Table} label=${settings.tabs.tokens} columns=${columns(setOpen)} rows=${items} id=${(token) => token.id} empty=${html`<${Empty} title=${text.none}><p>${text.noneText}</p><//>`} />`}<//><//>
     ${open?.add ? html`<${Add} onClose=${close} onMade=${made} />` : null}
     ${open?.secret ? html`<${Secret} title=${text.secretTitle} about=${text.secret} value=${open.secret} button=${text.done} onClose=${close} />` : null}
-    ${open?.remove ? html`<${Confirm} title=${text.removeTitle(open.remove.name)} text=${text.removeText} button=${text.remove} cli=${line(['tokens', 'revoke', open.remove.id])} onDo=${drop} onClose=${close} />` : null}`;
+    ${open?.remove ? html`<${Confirm} title=${text.removeTitle(open.remove.name)} text=${text.removeText} button=${text.remove} cli=${cli.revoke(open.remove.id)} onDo=${drop} onClose=${close} />` : null}`;
 }

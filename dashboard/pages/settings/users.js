@@ -2,7 +2,7 @@
 
 import { html, useState } from '../../lib/html.js';
 import { get, part, patch, post, remove } from '../../lib/api.js';
-import { line } from '../../lib/command.js';
+import { users as cli } from '../../lib/lines.js';
 import { FormDialog } from '../../lib/form.js';
 import { useLoad } from '../../lib/live.js';
 import { useSession } from '../../lib/session.js';
@@ -21,7 +21,7 @@ function Add({ onClose, onDone }) {
   const toast = useToast();
   const set = (changes) => setUser({ ...user, ...changes });
   const add = async () => { await post('/users', { ...user, name: user.name.trim() }); toast({ text: text.added(user.name.trim()) }); onDone(); };
-  return html`<${FormDialog} title=${text.title} role="admin" button=${text.button} ready=${user.name.trim() !== '' && user.password !== ''} cli=${line(['users', 'add', user.name.trim() || 'NAME'], { role: user.role })} onDo=${add} onClose=${onClose}>${(wrong) => html`
+  return html`<${FormDialog} title=${text.title} role="admin" button=${text.button} ready=${user.name.trim() !== '' && user.password !== ''} cli=${cli.add(user.name.trim(), user.role)} onDo=${add} onClose=${onClose}>${(wrong) => html`
     <${Field} label=${text.name} error=${wrong.name}><input autofocus autocomplete="off" value=${user.name} onInput=${(event) => set({ name: event.target.value })} /><//>
     <${RoleField} value=${user.role} onChange=${(role) => set({ role })} wrong=${wrong.role} />
     <${Field} label=${text.password} hint=${text.passwordHint} error=${wrong.password}><input type="password" autocomplete="new-password" value=${user.password} onInput=${(event) => set({ password: event.target.value })} /><//>`}<//>`;
@@ -35,8 +35,7 @@ function Edit({ user, onClose, onDone }) {
     await patch(`/users/${part(user.name)}`, { ...(now.role === user.role ? {} : { role: now.role }), ...(now.password ? { password: now.password } : {}), ...(now.disabled === user.disabled ? {} : { disabled: now.disabled }) });
     toast({ text: text.saved(user.name) }); onDone();
   };
-  const cli = now.password ? line(['users', 'password', user.name]) : now.disabled && !user.disabled ? line(['users', 'disable', user.name]) : line(['users', 'set-role', user.name, now.role]);
-  return html`<${FormDialog} title=${text.editTitle(user.name)} role="admin" button=${text.save} cli=${cli} onDo=${save} onClose=${onClose}>${(wrong) => html`
+  return html`<${FormDialog} title=${text.editTitle(user.name)} role="admin" button=${text.save} cli=${cli.change(user, now)} onDo=${save} onClose=${onClose}>${(wrong) => html`
     <${RoleField} value=${now.role} onChange=${(role) => set({ role })} wrong=${wrong.role} />
     <${Field} label=${text.newPassword} hint=${text.newPasswordHint} error=${wrong.password}><input type="password" autocomplete="new-password" value=${now.password} onInput=${(event) => set({ password: event.target.value })} /><//>
     <label class="tick"><input type="checkbox" checked=${now.disabled} onChange=${(event) => set({ disabled: event.target.checked })} />${text.isDisabled}</label>`}<//>`;
@@ -47,8 +46,8 @@ const columns = (me, setOpen) => [
   { id: 'role', label: text.columns.role, cell: (user) => html`<${Badge} tone=${TONES[user.role]}>${user.role}<//>` },
   { id: 'created', label: text.columns.created, class: 'nowrap', cell: (user) => html`<${Ago} at=${user.created_at} />` },
   { id: 'login', label: text.columns.login, class: 'nowrap', cell: (user) => html`<${Ago} at=${user.last_login_at} />` },
-  { id: 'actions', label: text.columns.actions, class: 'right', cell: (user) => html`<span class="row-actions"><${Act} role="admin" kind="small" label=${`${text.edit}: ${user.name}`} cli=${line(['users', 'set-role', user.name, 'ROLE'])} onClick=${() => setOpen({ edit: user })}>${text.edit}<//>
-    <${Act} role="admin" kind="small" label=${`${text.remove}: ${user.name}`} disabled=${user.name === me} cli=${line(['users', 'delete', user.name])} onClick=${() => setOpen({ remove: user })}>${text.remove}<//></span>` },
+  { id: 'actions', label: text.columns.actions, class: 'right', cell: (user) => html`<span class="row-actions"><${Act} role="admin" kind="small" label=${`${text.edit}: ${user.name}`} cli=${cli.change(user)} onClick=${() => setOpen({ edit: user })}>${text.edit}<//>
+    <${Act} role="admin" kind="small" label=${`${text.remove}: ${user.name}`} disabled=${user.name === me} cli=${cli.remove(user.name)} onClick=${() => setOpen({ remove: user })}>${text.remove}<//></span>` },
 ];
 
 function List() {
@@ -58,11 +57,11 @@ function List() {
   const loaded = useLoad((signal) => get('/users', { limit: 1000 }, { signal }), 'users');
   const close = () => setOpen(null);
   const drop = async () => { await remove(`/users/${part(open.remove.name)}`); toast({ text: text.removed(open.remove.name) }); loaded.reload(); };
-  return html`<${Card} flush title=${settings.tabs.users} actions=${html`<${Act} role="admin" kind="small" cli=${line(['users', 'add', 'NAME'])} onClick=${() => setOpen({ add: true })}>${text.add}<//>`}>
+  return html`<${Card} flush title=${settings.tabs.users} actions=${html`<${Act} role="admin" kind="small" cli=${cli.add()} onClick=${() => setOpen({ add: true })}>${text.add}<//>`}>
     <${Loaded} of=${loaded}>${({ items }) => html`<${Table} label=${settings.tabs.users} columns=${columns(session.user?.name, setOpen)} rows=${items} id=${(user) => user.name} empty=${html`<${Empty} title=${text.none}><p>${text.noneText(session.auth)}</p><//>`} />`}<//><//>
     ${open?.add ? html`<${Add} onClose=${close} onDone=${loaded.reload} />` : null}
     ${open?.edit ? html`<${Edit} user=${open.edit} onClose=${close} onDone=${loaded.reload} />` : null}
-    ${open?.remove ? html`<${Confirm} title=${text.removeTitle(open.remove.name)} text=${text.removeText} button=${text.remove} cli=${line(['users', 'delete', open.remove.name])} onDo=${drop} onClose=${close} />` : null}`;
+    ${open?.remove ? html`<${Confirm} title=${text.removeTitle(open.remove.name)} text=${text.removeText} button=${text.remove} cli=${cli.remove(open.remove.name)} onDo=${drop} onClose=${close} />` : null}`;
 }
 
 export const Users = () => html`<${ForAdmins}><${List} /><//>`;

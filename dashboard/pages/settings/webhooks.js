@@ -2,7 +2,7 @@
 
 import { html, useState } from '../../lib/html.js';
 import { get, part, patch, post, remove } from '../../lib/api.js';
-import { line } from '../../lib/command.js';
+import { webhooks as lines } from '../../lib/lines.js';
 import { FormDialog } from '../../lib/form.js';
 import { useLoad } from '../../lib/live.js';
 import { Ago } from '../../lib/time.js';
@@ -28,7 +28,8 @@ function Form({ hook, onClose, onDone, onSecret }) {
     onDone();
     if (answer?.secret) onSecret(answer.secret);
   };
-  const cli = line(['webhooks', hook ? 'edit' : 'add', hook?.id ?? (now.url.trim() || 'URL')], { events: events.join(','), ...filter });
+  const said = { url: now.url.trim(), events, filter };
+  const cli = hook ? lines.edit(hook, { ...said, enabled: now.enabled }) : lines.add(said);
   return html`<${FormDialog} title=${hook ? text.editTitle : text.title} role="admin" button=${hook ? text.save : text.button} ready=${now.url.trim() !== '' && events.length > 0} cli=${cli} onDo=${save} onClose=${onClose}>${(wrong) => html`
     <${Field} label=${text.url} hint=${text.urlHint} error=${wrong.url}><input type="url" autofocus value=${now.url} placeholder="https://" onInput=${(event) => set({ url: event.target.value })} /><//>
     <${Field} label=${text.events} hint=${text.eventsHint} error=${wrong.events}><input class="mono" value=${now.events} onInput=${(event) => set({ events: event.target.value })} /><//>
@@ -42,8 +43,8 @@ const HookState = ({ hook }) => html`<span class="two-lines"><${Badge} tone=${ho
 function RowActions({ hook, setOpen }) {
   const toast = useToast();
   const test = async () => { await post(`/webhooks/${part(hook.id)}/test`); toast({ text: text.tested }); };
-  const act = (label, cli, onClick) => html`<${Act} role="admin" kind="small" label=${`${label}: ${hook.url}`} cli=${line(['webhooks', cli, hook.id])} onClick=${onClick}>${label}<//>`;
-  return html`<span class="row-actions">${act(text.test, 'test', test)}${act(text.deliveries, 'deliveries', () => setOpen({ deliveries: hook }))}${act(text.edit, 'edit', () => setOpen({ edit: hook }))}${act(text.remove, 'delete', () => setOpen({ remove: hook }))}</span>`;
+  const act = (label, cli, onClick) => html`<${Act} role="admin" kind="small" label=${`${label}: ${hook.url}`} cli=${cli} onClick=${onClick}>${label}<//>`;
+  return html`<span class="row-actions">${act(text.test, lines.test(hook.id), test)}${act(text.deliveries, lines.deliveries(hook.id), () => setOpen({ deliveries: hook }))}${act(text.edit, lines.edit(hook), () => setOpen({ edit: hook }))}${act(text.remove, lines.remove(hook.id), () => setOpen({ remove: hook }))}</span>`;
 }
 
 const columns = (setOpen) => [
@@ -61,12 +62,12 @@ function List() {
   const close = () => setOpen(null);
   const drop = async () => { await remove(`/webhooks/${part(open.remove.id)}`); toast({ text: text.removed }); loaded.reload(); };
   const secret = (value) => setTimeout(() => setOpen({ secret: value }), 0);
-  return html`<${Card} flush title=${settings.tabs.webhooks} actions=${html`<${Act} role="admin" kind="small" cli=${line(['webhooks', 'add', 'URL'])} onClick=${() => setOpen({ add: true })}>${text.add}<//>`}>
+  return html`<${Card} flush title=${settings.tabs.webhooks} actions=${html`<${Act} role="admin" kind="small" cli=${lines.add()} onClick=${() => setOpen({ add: true })}>${text.add}<//>`}>
     <${Loaded} of=${loaded}>${({ items }) => html`<${Table} label=${settings.tabs.webhooks} columns=${columns(setOpen)} rows=${items} id=${(hook) => hook.id} empty=${html`<${Empty} title=${text.none}><p>${text.noneText}</p><//>`} />`}<//><//>
     ${open?.add || open?.edit ? html`<${Form} hook=${open.edit} onClose=${close} onDone=${loaded.reload} onSecret=${secret} />` : null}
     ${open?.secret ? html`<${Secret} title=${text.secretTitle} about=${text.secret} value=${open.secret} button=${settings.tokens.done} onClose=${close} />` : null}
     ${open?.deliveries ? html`<${Deliveries} hook=${open.deliveries} onClose=${close} />` : null}
-    ${open?.remove ? html`<${Confirm} title=${text.removeTitle} text=${text.removeText} button=${text.remove} cli=${line(['webhooks', 'delete', open.remove.id])} onDo=${drop} onClose=${close}><p class="mono">${open.remove.url}</p><//>` : null}`;
+    ${open?.remove ? html`<${Confirm} title=${text.removeTitle} text=${text.removeText} button=${text.remove} cli=${lines.remove(open.remove.id)} onDo=${drop} onClose=${close}><p class="mono">${open.remove.url}</p><//>` : null}`;
 }
 
 export const Webhooks = () => html`<${ForAdmins}><${List} /><//>`;

@@ -2,7 +2,7 @@
 
 import { html, useState } from '../../lib/html.js';
 import { get, part, post } from '../../lib/api.js';
-import { line } from '../../lib/command.js';
+import { subscriptions as cli } from '../../lib/lines.js';
 import { useLoad } from '../../lib/live.js';
 import { Act, Badge, Card, Confirm, Empty, Loaded, Table, useToast } from '../../lib/ui.js';
 import { topics } from '../../texts.js';
@@ -22,11 +22,10 @@ function State({ of }) {
 function RowActions({ of, onDone }) {
   const [asking, setAsking] = useState(false);
   const toast = useToast();
-  const cli = (verb) => line(['subscriptions', verb, of.id]);
   const call = async (verb, words) => { await post(`/subscriptions/${part(of.id)}/${verb}`); toast({ text: words }); onDone(); };
-  if (isPaused(of)) return html`<${Act} kind="small" label=${`${text.resume}: ${of.topic} ${of.group}`} cli=${cli('resume')} onClick=${() => call('resume', text.didResume(of.topic))}>${text.resume}<//>`;
-  return html`<${Act} kind="small" label=${`${text.pause}: ${of.topic} ${of.group}`} cli=${cli('pause')} onClick=${() => setAsking(true)}>${text.pause}<//>
-    ${asking ? html`<${Confirm} title=${text.ask} text=${text.askText(of.topic, of.group)} button=${text.pause} tone="primary" cli=${cli('pause')} onDo=${() => call('pause', text.didPause(of.topic))} onClose=${() => setAsking(false)} />` : null}`;
+  if (isPaused(of)) return html`<${Act} kind="small" label=${`${text.resume}: ${of.topic} ${of.group}`} cli=${cli.resume(of.id)} onClick=${() => call('resume', text.didResume(of.topic))}>${text.resume}<//>`;
+  return html`<${Act} kind="small" label=${`${text.pause}: ${of.topic} ${of.group}`} cli=${cli.pause(of.id)} onClick=${() => setAsking(true)}>${text.pause}<//>
+    ${asking ? html`<${Confirm} title=${text.ask} text=${text.askText(of.topic, of.group)} button=${text.pause} tone="primary" cli=${cli.pause(of.id)} onDo=${() => call('pause', text.didPause(of.topic))} onClose=${() => setAsking(false)} />` : null}`;
 }
 
 const columns = (onDone) => [

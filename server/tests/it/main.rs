@@ -20,6 +20,7 @@ mod messages;
 mod messages_bulk;
 mod messages_sending;
 mod metrics;
+mod mount;
 mod moving;
 #[cfg(feature = "oidc")]
 mod oidc;

@@ -36,20 +36,39 @@ pub(super) struct Create {
     #[arg(long)]
     zone: Option<String>,
     /// Let the handler of this topic run it.
-    #[arg(long, conflicts_with_all = ["url", "publish", "command"])]
+    #[arg(long, conflicts_with_all = ["url", "publish", "command", "program"])]
     topic: Option<String>,
     /// Call this URL.
-    #[arg(long, conflicts_with_all = ["publish", "command"])]
+    #[arg(long, conflicts_with_all = ["publish", "command", "program"])]
     url: Option<String>,
     /// The HTTP method for --url.
     #[arg(long, requires = "url")]
     method: Option<String>,
     /// Publish a message to this topic.
-    #[arg(long, value_name = "TOPIC", conflicts_with = "command")]
+    #[arg(long, value_name = "TOPIC", conflicts_with_all = ["command", "program"])]
     publish: Option<String>,
     /// Run this line in a shell, where the server allows that.
-    #[arg(long, value_name = "LINE")]
+    #[arg(long, value_name = "LINE", conflicts_with = "program")]
     command: Option<String>,
+    /// Run this program, without a shell.
+    #[arg(long, value_name = "PATH")]
+    program: Option<String>,
+    /// An argument for --program; may be given more than once.
+    #[arg(long = "arg", value_name = "TEXT", requires = "program", allow_hyphen_values = true)]
+    args: Vec<String>,
+    /// A word to find it by; may be given more than once.
+    #[arg(long = "tag", value_name = "WORD")]
+    tags: Vec<String>,
+    /// What happens while the run before is still alive: `skip`, `queue_one`, `allow`, `allow(3)` or
+    /// `cancel_running`.
+    #[arg(long, value_name = "POLICY")]
+    overlap: Option<String>,
+    /// What happens with missed occurrences: `fire_now`, `fire_once`, `fire_all` or `skip_to_next`.
+    #[arg(long, value_name = "POLICY")]
+    misfire: Option<String>,
+    /// How often a failed run is tried again.
+    #[arg(long, value_name = "N")]
+    retry: Option<u32>,
     /// The line its messages wait in.
     #[arg(long)]
     queue: Option<String>,
@@ -94,6 +113,10 @@ fn spec(create: &Create) -> Result<Map<String, Value>> {
     put("topic", text(&create.topic));
     put("queue", text(&create.queue));
     put("timeout", text(&create.timeout));
+    put("overlap", text(&create.overlap));
+    put("misfire", text(&create.misfire));
+    put("retry", create.retry.map(Value::from));
+    put("tags", (!create.tags.is_empty()).then(|| json!(create.tags)));
     put("publish", create.publish.as_ref().map(|topic| json!({ "topic": topic })));
     put(
         "http",
@@ -103,6 +126,10 @@ fn spec(create: &Create) -> Result<Map<String, Value>> {
         }),
     );
     put("command", create.command.as_ref().map(|line| json!({ "program": line, "shell": true })));
+    put(
+        "command",
+        create.program.as_ref().map(|program| json!({ "program": program, "args": create.args })),
+    );
     put("payload", create.payload.as_ref().map(|text| json_text(text, "the payload")).transpose()?);
     if !spec.contains_key("name") {
         return Err(Failure::wrong("the job has no name")

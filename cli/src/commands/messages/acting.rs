@@ -2,12 +2,10 @@
 
 use anyhow::Result;
 use clap::Args;
-use punctual::jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::Filter;
 use crate::client::Call;
-use crate::commands::given::instant;
 use crate::desk::Desk;
 use crate::failure::Failure;
 use crate::render::counted;
@@ -25,22 +23,6 @@ pub(super) struct Chosen {
     /// Only say how many it would be about.
     #[arg(long)]
     dry_run: bool,
-    /// Why, for the audit trail.
-    #[arg(long)]
-    reason: Option<String>,
-}
-
-/// When instead.
-#[derive(Debug, Args)]
-pub(super) struct Reschedule {
-    /// The message.
-    id: String,
-    /// At this instant.
-    #[arg(long, value_name = "INSTANT", value_parser = instant, required_unless_present = "delay", conflicts_with = "delay")]
-    at: Option<Timestamp>,
-    /// So long from now, such as 5m.
-    #[arg(long, value_name = "LENGTH")]
-    delay: Option<String>,
     /// Why, for the audit trail.
     #[arg(long)]
     reason: Option<String>,
@@ -151,26 +133,4 @@ fn done(action: &str, swept: &Value) -> String {
         text = format!("{text}\nThere are more; run it again for the rest.");
     }
     text
-}
-
-pub(super) async fn reschedule(desk: &Desk, reschedule: &Reschedule) -> Result<()> {
-    let mut body = json!({});
-    if let Some(at) = reschedule.at {
-        body["due_at"] = at.to_string().into();
-    }
-    if let Some(delay) = &reschedule.delay {
-        body["delay"] = delay.as_str().into();
-    }
-    if let Some(reason) = &reschedule.reason {
-        body["reason"] = reason.as_str().into();
-    }
-    let call = Call::post(&["messages", &reschedule.id, "reschedule"], body);
-    desk.show(call, |_| {
-        let when = match (&reschedule.at, &reschedule.delay) {
-            (Some(at), _) => format!("at {}", at.strftime("%Y-%m-%d %H:%M:%SZ")),
-            (None, delay) => format!("in {}", delay.as_deref().unwrap_or_default()),
-        };
-        format!("{} is due {when}.", reschedule.id)
-    })
-    .await
 }

@@ -42,6 +42,12 @@ pub(super) struct Publish {
     /// Not before this instant.
     #[arg(long, value_name = "INSTANT", value_parser = instant, allow_hyphen_values = true)]
     at: Option<Timestamp>,
+    /// How often it is tried again.
+    #[arg(long, value_name = "N")]
+    retry: Option<u32>,
+    /// How long one attempt may take, such as 30s.
+    #[arg(long, value_name = "LENGTH")]
+    timeout: Option<String>,
     /// The transport of the server that carries it.
     #[arg(long, value_name = "NAME")]
     via: Option<String>,
@@ -83,6 +89,8 @@ fn request(publish: &Publish) -> Result<Map<String, Value>> {
     put("priority", publish.priority.map(Value::from));
     put("delay", text(&publish.delay));
     put("at", publish.at.map(|at| at.to_string().into()));
+    put("retry", publish.retry.map(Value::from));
+    put("timeout", text(&publish.timeout));
     put("transport", text(&publish.via));
     put("group", text(&publish.group));
     put("content_type", text(&publish.content_type));
