@@ -36,9 +36,9 @@ mod schedules;
 mod site;
 mod surround;
 mod targets;
-mod tokens;
 #[cfg(feature = "otlp")]
 mod telemetry;
+mod tokens;
 mod topics;
 mod views;
 mod webhooks;
