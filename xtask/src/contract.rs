@@ -1,4 +1,4 @@
-//! The REST API and its description: the document is what OpenAPI 3.1 says, and what the program answers is
+//! The REST API and its description: the document is what `OpenAPI` 3.1 says, and what the program answers is
 //! what the document says. Both are asked by tools of others, from the Python package index: a validator, and
 //! schemathesis, which sends what the document allows and what it forbids.
 

@@ -173,12 +173,12 @@ fn describe(code: &str, response: &mut RefOr<Response>) {
         said.content.clear();
         said.content.insert(PROBLEM.to_owned(), RefOr::T(problem()));
     } else if said.description.is_empty() {
-        said.description = match status {
+        let words = match status {
             StatusCode::CREATED => "It was made.",
             StatusCode::NO_CONTENT => "It was done; there is nothing to say.",
             _ => "It was done.",
-        }
-        .to_owned();
+        };
+        words.clone_into(&mut said.description);
     }
 }
 

@@ -57,10 +57,11 @@ fn below(value: &Value, names: &[String], wanted: &str) -> bool {
         (Some((name, rest)), Value::Object(fields)) => {
             fields.get(name).is_some_and(|field| below(field, rest, wanted))
         }
-        (Some(_), _) => false,
         (None, Value::String(text)) => text == wanted,
-        (None, Value::Object(_)) => false,
-        (None, other) => other.to_string() == wanted,
+        (None, Value::Number(number)) => number.to_string() == wanted,
+        (None, Value::Bool(truth)) => truth.to_string() == wanted,
+        (None, Value::Null) => wanted == "null",
+        _ => false,
     }
 }
 
