@@ -96,16 +96,10 @@ impl Assembly {
             documents: opened.documents.clone(),
             clock: clock.clone(),
         })
-        .authenticating(auth_settings(config)?)
         .demonstrating(demo)
-        .redacting(Redaction::new(&config.redact.names)?.of_topics(&config.redact.topics)?)
         .stored_in(kind_of(&address), opened.clone())
         .on_node(identity(config), meters, serde_json::to_value(config.hidden()).ok());
-        let app = match config.retention.audit {
-            Some(kept) => app.auditing_for(kept.get()),
-            None => app,
-        };
-        let app = watching.requests(app);
+        let app = watching.requests(configured(app, config)?);
         warn_without_users(&app).await;
         let schedules = roles.contains(&ServerRole::Scheduler);
         let mut reloader = Reloader::new(&loaded, sources, punctual.clone(), tools);
@@ -126,6 +120,17 @@ impl Assembly {
         running.background(listening, schedules.then_some(reloader), demo);
         Ok(running)
     }
+}
+
+/// What is shared by the endpoints, with who may do what and what is hidden and kept.
+fn configured(app: App, config: &Config) -> Result<App> {
+    let app = app
+        .authenticating(auth_settings(config)?)
+        .redacting(Redaction::new(&config.redact.names)?.of_topics(&config.redact.topics)?);
+    Ok(match config.retention.audit {
+        Some(kept) => app.auditing_for(kept.get()),
+        None => app,
+    })
 }
 
 impl Running {

@@ -237,7 +237,7 @@ impl From<MessageFilter> for Wanted {
 
 impl Wanted {
     /// For a page that somebody waits for.
-    pub(crate) fn as_page(self) -> Self {
+    pub(crate) fn for_page(self) -> Self {
         Self { is_page: true, ..self }
     }
 

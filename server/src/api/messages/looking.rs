@@ -92,7 +92,7 @@ pub(crate) async fn listed(
 ) -> Answer<MessageList> {
     let page = PageQuery { limit: query.limit, after: query.after.clone() };
     let page = page.page()?;
-    let found = look(app, &query.wanted()?.as_page(), page.after, page.limit, takes).await?;
+    let found = look(app, &query.wanted()?.for_page(), page.after, page.limit, takes).await?;
     let now = app.clock.now();
     Ok(MessageList {
         more: found.next.is_some() && found.rows.len() < page.limit,
