@@ -25,6 +25,9 @@ use crate::wire::short;
 const FRESH_FOR: Duration = Duration::from_mins(5);
 /// How long a queue of delays outlives the last message in it, at least; unused, it vanishes.
 const DELAY_SPARE: Duration = Duration::from_mins(10);
+/// How often a delay is asked for, and how long it is waited in between.
+const DELAY_TRIES: u32 = 4;
+const DELAY_PAUSE: Duration = Duration::from_millis(100);
 /// The most names that are remembered.
 const KNOWN_MAX: usize = 10_000;
 /// No limit: whether a message is delivered again is decided by the engine, and the broker would drop it.
@@ -82,11 +85,14 @@ fn segment(group: &str) -> String {
 pub(crate) struct Topology {
     settings: Arc<Settings>,
     known: Mutex<HashMap<String, Timestamp>>,
+    /// Held by whoever makes a delay. A broker that is asked by many at once for a queue that is not there
+    /// yet ends the channels of some.
+    delaying: tokio::sync::Mutex<()>,
 }
 
 impl Topology {
     pub(crate) fn new(settings: Arc<Settings>) -> Self {
-        Self { settings, known: Mutex::default() }
+        Self { settings, known: Mutex::default(), delaying: tokio::sync::Mutex::default() }
     }
 
     /// The exchange of a topic is there, or it is said that it is not.
@@ -130,14 +136,30 @@ impl Topology {
         if self.knows(&name) {
             return Ok(name);
         }
+        let _alone = self.delaying.lock().await;
+        let mut tries = 1;
+        while !self.knows(&name) {
+            match self.declare_delay(link, &name, length_ms).await {
+                Ok(()) => self.learn(&name),
+                // Another process may be making it at this moment.
+                Err(error) if error.is_temporary() && tries < DELAY_TRIES => {
+                    let clock = &self.settings.clock;
+                    clock.sleep_until(add(clock.now(), DELAY_PAUSE)).await;
+                    tries += 1;
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(name)
+    }
+
+    async fn declare_delay(&self, link: &Link, name: &ShortString, length_ms: u64) -> Result<()> {
         let channel = link.channel().await?;
-        self.declare_queue(&channel, &name, delaying(length_ms)).await?;
+        self.declare_queue(&channel, name, delaying(length_ms)).await?;
         let options =
             ExchangeDeclareOptions { durable: true, auto_delete: true, ..Default::default() };
-        self.declare_fanout(&channel, &name, options).await?;
-        self.bind(&channel, &name, &name).await?;
-        self.learn(&name);
-        Ok(name)
+        self.declare_fanout(&channel, name, options).await?;
+        self.bind(&channel, name, name).await
     }
 
     /// Exchange, queue and binding of a group, on a channel of the caller's; checks only, where declaring

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use futures_util::future::join_all;
 use lapin::types::AMQPValue;
 use punctual::clock::between;
 use punctual::model::DeadReason;
@@ -21,6 +22,7 @@ cases!(
     the_count_survives_every_path,
     a_delayed_requeue_comes_once_and_not_before,
     a_delayed_requeue_outlives_the_transport,
+    a_delay_that_many_ask_for_at_once_is_made_for_all,
     a_delay_out_of_reach_is_refused_and_nothing_is_lost,
     what_is_rejected_is_kept_once_with_its_reason,
     classic_queues_carry_the_count_themselves,
@@ -35,6 +37,27 @@ async fn what_is_acknowledged_is_gone() {
     consumer.close(SystemClock.now()).await.unwrap();
     let mut consumer = subscribe(&transport, "g", 100).await;
     assert!(is_silent(&mut *consumer, Duration::from_millis(300)).await);
+}
+
+// spec: D-21
+async fn a_delay_that_many_ask_for_at_once_is_made_for_all() {
+    let place = Place::new();
+    let transports = join_all((0..4).map(|_| place.open())).await;
+    let mut receipts = Vec::new();
+    let mut consumers = Vec::new();
+    for (number, transport) in transports.iter().enumerate() {
+        let mut consumer = subscribe(transport, &format!("group {number}"), 100).await;
+        publish(transport, &["a"; 8]).await;
+        for _ in 0..8 {
+            receipts.push(receipt(next(&mut *consumer).await));
+        }
+        consumers.push(consumer);
+    }
+    let delay = Duration::from_millis(12_345);
+    let answers = join_all(receipts.into_iter().map(|receipt| receipt.requeue(delay))).await;
+    for answer in answers {
+        answer.unwrap();
+    }
 }
 
 // spec: D-15
