@@ -158,20 +158,20 @@ impl Auth {
 
     /// What the button to sign in elsewhere says, when there is one.
     pub(crate) fn provider_name(&self) -> Option<&str> {
-        #[cfg(feature = "oidc")]
-        if let Mode::Oidc(oidc) = &self.settings.mode {
-            return Some(&oidc.name);
+        match &self.settings.mode {
+            #[cfg(feature = "oidc")]
+            Mode::Oidc(oidc) => Some(&oidc.name),
+            Mode::None | Mode::Password | Mode::Proxy(_) => None,
         }
-        None
     }
 
     /// Whether browsers are known to come over https.
     pub(crate) fn is_secure(&self) -> bool {
-        #[cfg(feature = "oidc")]
-        if let Mode::Oidc(oidc) = &self.settings.mode {
-            return oidc.is_secure();
+        match &self.settings.mode {
+            #[cfg(feature = "oidc")]
+            Mode::Oidc(oidc) => oidc.is_secure(),
+            Mode::None | Mode::Password | Mode::Proxy(_) => false,
         }
-        false
     }
 
     /// The provider that knows people.
