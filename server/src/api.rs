@@ -4,9 +4,9 @@ mod audit;
 mod batches;
 mod calendar;
 mod clock_change;
-mod common;
 mod dead_letters;
 mod events;
+mod everywhere;
 mod executions;
 mod jobs;
 mod messages;
@@ -95,7 +95,7 @@ pub(crate) fn routes() -> Router<App> {
         DESCRIPTION,
         get(async move |State(app): State<App>, OriginalUri(uri): OriginalUri| {
             let mut description = (*description).clone();
-            common::Common { closed: app.auth().is_closed() }.modify(&mut description);
+            everywhere::Everywhere { closed: app.auth().is_closed() }.modify(&mut description);
             // Wherever this router is mounted, its paths begin there.
             let prefix = uri.path().strip_suffix(DESCRIPTION).unwrap_or_default();
             let prefix = if prefix.is_empty() { "/" } else { prefix };

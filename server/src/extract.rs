@@ -132,8 +132,9 @@ pub(crate) fn read<T: DeserializeOwned>(bytes: &[u8]) -> Answer<T> {
     let value = T::deserialize(Strict(from)).map_err(|error| {
         let path = track.path().to_string();
         // Where a word of a list belongs, a number or a truth is called a mistake of writing; it is none.
-        let is_json = || serde_json::from_slice::<IgnoredAny>(bytes).is_ok();
-        if error.classify() == Category::Syntax && is_json() {
+        let text = std::str::from_utf8(bytes).unwrap_or_default();
+        let is_json = serde_json::from_str::<IgnoredAny>(text).is_ok();
+        if error.classify() == Category::Syntax && is_json {
             return wrong("the body", &path, "one of the known words is expected here, as a text");
         }
         body_problem(&path, &error)

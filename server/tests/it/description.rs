@@ -64,11 +64,11 @@ async fn the_reference_for_people_comes_with_the_strict_policy_and_under_any_pre
     for part in page.text.split(['"', '\'']).filter_map(|part| part.strip_prefix("../")) {
         assert_eq!(site.get(&format!("/{part}")).await.status, StatusCode::OK, "{part}");
     }
-    let nested = axum::Router::new().nest("/work", site.router.clone());
+    let nested = axum::Router::new().nest("/inside", site.router.clone());
     let site = Site { router: nested, ..site };
-    assert_eq!(site.get("/work/api/docs").await.status, StatusCode::OK);
-    let moved = site.get("/work/api/docs/").await;
-    assert_eq!(moved.headers["location"], "/work/api/docs");
-    let document = site.get("/work/api/openapi.json").await.json;
-    assert_eq!(document["servers"][0]["url"], "/work");
+    assert_eq!(site.get("/inside/api/docs").await.status, StatusCode::OK);
+    let moved = site.get("/inside/api/docs/").await;
+    assert_eq!(moved.headers["location"], "/inside/api/docs");
+    let document = site.get("/inside/api/openapi.json").await.json;
+    assert_eq!(document["servers"][0]["url"], "/inside");
 }

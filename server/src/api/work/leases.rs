@@ -99,7 +99,6 @@ pub(super) struct ProgressRequest {
     /// In words.
     note: Option<String>,
     /// Where the next attempt should go on, any JSON; what was kept before stays when not given.
-    #[schema(value_type = Option<Object>)]
     checkpoint: Option<Value>,
 }
 

@@ -68,7 +68,6 @@ pub(super) struct SettleRequest {
     /// Lines for the history; the newest 100 are kept.
     log: Option<Lines>,
     /// What the messages that follow this one get to see of it, any JSON.
-    #[schema(value_type = Option<Object>)]
     result: Option<Value>,
 }
 

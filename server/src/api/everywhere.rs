@@ -74,12 +74,12 @@ const GROUPS: [(&str, &str); 19] = [
 ];
 
 /// Completes a description.
-pub(super) struct Common {
+pub(super) struct Everywhere {
     /// Whether callers have to say who they are.
     pub(super) closed: bool,
 }
 
-impl Modify for Common {
+impl Modify for Everywhere {
     fn modify(&self, document: &mut OpenApi) {
         document.security = Some(securities(self.closed));
         let tags = GROUPS
