@@ -32,6 +32,7 @@ mod router;
 mod secret;
 mod shelf;
 mod spec;
+mod statuses;
 mod surround;
 mod surroundings;
 mod targets;
