@@ -10,6 +10,7 @@ mod connecting;
 mod connections;
 mod days;
 mod history;
+mod lists;
 mod migrations;
 mod outbox;
 mod place;
@@ -40,6 +41,7 @@ fn main() -> ExitCode {
         connections::CASES,
         days::CASES,
         history::CASES,
+        lists::CASES,
         migrations::CASES,
         outbox::CASES,
         plans::CASES,
