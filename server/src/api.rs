@@ -41,8 +41,10 @@ pub(crate) use dead_letters::DeadGroups;
 pub(crate) use events::{check_kinds, means};
 pub(crate) use executions::milliseconds;
 pub(crate) use queues::Measured;
+pub(crate) use topics::Topics as TopicsSeen;
 
 use crate::app::App;
+use crate::statuses;
 
 /// Where the description is.
 const DESCRIPTION: &str = "/api/openapi.json";
@@ -58,6 +60,8 @@ struct Description;
 /// Finds anew what lists show, where that is costly and was asked for lately.
 pub(crate) async fn renew(app: &App) -> punctual::Result<()> {
     dead_letters::renew(app).await?;
+    topics::renew(app).await?;
+    statuses::renew(app).await?;
     queues::renew(app).await
 }
 

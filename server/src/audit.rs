@@ -1,5 +1,8 @@
 //! The audit trail: who changed what, when, why, and how it was before. Written with every change and
-//! never edited; it goes when it is older than the configuration keeps it.
+//! never edited; messages that a program sends are counted in it (`sending.rs`). It goes when it is older than
+//! the configuration keeps it.
+
+mod sending;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,6 +16,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::ToSchema;
 
+use self::sending::Sending;
 use crate::caller::Caller;
 
 /// The kind of its documents.
@@ -93,12 +97,13 @@ pub struct Audit {
     clock: Arc<dyn Clock>,
     ids: Arc<dyn IdSource>,
     kept: Duration,
+    sending: Arc<Sending>,
 }
 
 impl Audit {
     /// A trail kept in these documents.
     pub fn new(documents: Arc<dyn Documents>, clock: Arc<dyn Clock>) -> Self {
-        Self { documents, clock, ids: Arc::new(Ids::random()), kept: KEPT_DEFAULT }
+        Self { documents, clock, ids: Arc::new(Ids::random()), kept: KEPT_DEFAULT, sending: Arc::default() }
     }
 
     /// Keeps entries for so long, 400 days when nobody says.

@@ -15,7 +15,7 @@ const HOLDS: u32 = 50;
 /// The longest that an answer holds because it was costly.
 const HOLDS_MAX: Duration = Duration::from_secs(60);
 /// From when on an answer is costly.
-const COSTLY: Duration = Duration::from_millis(50);
+const COSTLY: Duration = Duration::from_millis(10);
 /// How much older a costly answer may be while it is found anew in the background.
 const GRACE: Duration = Duration::from_secs(15);
 

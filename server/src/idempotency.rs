@@ -64,6 +64,8 @@ struct Kept {
 /// Answers a changing request that was answered before with the same key, and remembers the others.
 pub(crate) async fn layer(State(app): State<App>, request: Request, next: Next) -> Response {
     let changes = !matches!(*request.method(), Method::GET | Method::HEAD | Method::OPTIONS);
+    let is_of_jobs = changes && request.uri().path().contains("/jobs");
+    let _forgetting = is_of_jobs.then(|| Forgetting(app.clone()));
     let key = match key(request.headers()) {
         Ok(Some(key)) if changes => key,
         Ok(_) => return next.run(request).await,
@@ -74,6 +76,15 @@ pub(crate) async fn layer(State(app): State<App>, request: Request, next: Next) 
         return next.run(request).await;
     };
     keyed(app, &caller.name, &key, request, next).await.unwrap_or_else(IntoResponse::into_response)
+}
+
+/// Forgets how jobs are when a change of one is over, however it ended, so that it shows at once.
+struct Forgetting(App);
+
+impl Drop for Forgetting {
+    fn drop(&mut self) {
+        self.0.node().statuses.forget();
+    }
 }
 
 /// The key of a request, when it has one.

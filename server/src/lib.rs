@@ -35,6 +35,7 @@ mod router;
 mod secret;
 mod shelf;
 mod spec;
+mod statuses;
 mod surround;
 mod surroundings;
 mod targets;

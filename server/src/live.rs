@@ -165,6 +165,9 @@ pub(crate) async fn follow(app: App) {
     if let Err(error) = kept::write(&app).await {
         tracing::debug!(%error, "the last figures are lost");
     }
+    if let Err(error) = app.audit().write_sent(true).await {
+        tracing::warn!(%error, "the last messages that were sent are not in the audit trail");
+    }
 }
 
 /// One second is over.
@@ -177,7 +180,9 @@ async fn tick(app: &App) -> Result<()> {
     let watched = live.is_watched(now);
     let is_due = watched || now.as_second() % IDLE_EVERY == 0;
     let counts = if is_due {
-        renew(app).await?;
+        if let Err(error) = renew(app).await {
+            tracing::debug!(%error, "what is costly to find is not found anew");
+        }
         Some(counted(app).await)
     } else {
         None
@@ -191,6 +196,9 @@ async fn tick(app: &App) -> Result<()> {
         let (counts, rates) = (by_state(counts), live.rates(now));
         let text = json!({ "at": now, "counts": counts, "rates": rates }).to_string();
         live.ticks.send_replace(Arc::from(text));
+    }
+    if let Err(error) = app.audit().write_sent(false).await {
+        tracing::warn!(%error, "messages that were sent are not in the audit trail");
     }
     if now.as_second() % WRITE_EVERY == 0 {
         kept::write(app).await?;

@@ -7,10 +7,11 @@ use std::sync::{Arc, Mutex};
 use jiff::Timestamp;
 use punctual::health::Health;
 use punctual::model::{ProcessId, Queue};
+use punctual::status::Status;
 use serde_json::Value;
 use tokio::sync::Semaphore;
 
-use crate::api::{DeadGroups, Measured};
+use crate::api::{DeadGroups, Measured, TopicsSeen};
 use crate::cached::Cached;
 use crate::live::Live;
 use crate::metrics::Meters;
@@ -54,6 +55,8 @@ pub(crate) struct Node {
     pub(crate) overview: Cached<Value>,
     pub(crate) dead_groups: Cached<Arc<DeadGroups>>,
     pub(crate) queues_measured: Cached<Arc<Measured>>,
+    pub(crate) statuses: Cached<Arc<Status>>,
+    pub(crate) topics_seen: Cached<Arc<TopicsSeen>>,
     /// How often webhooks were changed on this node.
     pub(crate) webhooks_changed: AtomicU64,
     /// The configuration in force, without secrets.
@@ -76,6 +79,8 @@ impl Node {
             overview: Cached::default(),
             dead_groups: Cached::default(),
             queues_measured: Cached::default(),
+            statuses: Cached::default(),
+            topics_seen: Cached::default(),
             webhooks_changed: AtomicU64::new(0),
             settings: None,
         }

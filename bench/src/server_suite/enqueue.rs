@@ -89,8 +89,13 @@ async fn load(address: SocketAddr, request: &Arc<[u8]>, requests: usize) -> Resu
                 let request = request.clone();
                 tokio::spawn(async move {
                     for _ in 0..requests / CONNECTIONS {
-                        let (status, _) = client.ask(&request).await?;
-                        anyhow::ensure!(status == 201, "a message was answered with {status}");
+                        let (status, body) = client.ask(&request).await?;
+                        let text = || String::from_utf8_lossy(body).into_owned();
+                        anyhow::ensure!(
+                            status == 201,
+                            "a message was answered with {status}: {}",
+                            text()
+                        );
                     }
                     Ok(())
                 })

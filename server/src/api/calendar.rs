@@ -23,6 +23,7 @@ use crate::app::App;
 use crate::caller::{Caller, Role};
 use crate::extract::Query;
 use crate::problem::{Answer, Problem};
+use crate::statuses::statuses;
 
 /// How many runs are listed when nobody says, and at most.
 const LIMIT_DEFAULT: usize = 1_000;
@@ -116,8 +117,8 @@ pub(super) async fn calendar(
     caller.must_be(Role::Viewer)?;
     let now = app.clock.now();
     let (from, to, limit) = query.range(now)?;
-    let status = app.punctual.admin().status().await;
-    let records: Vec<JobRecord> = status.jobs.into_iter().map(|job| *job.record).collect();
+    let status = statuses(&app).await?;
+    let records: Vec<&JobRecord> = status.jobs.iter().map(|job| &*job.record).collect();
     let behind = if to > now && from < now { limit - limit / 2 } else { limit };
     let (mut items, mut more) = if from < now {
         past(&app, (from, to.min(now)), behind).await?
@@ -203,7 +204,7 @@ async fn past(
 
 /// The next runs of all jobs in a range, and whether there are more.
 fn ahead(
-    records: &[JobRecord],
+    records: &[&JobRecord],
     (from, to): (Timestamp, Timestamp),
     now: Timestamp,
     limit: usize,
@@ -247,7 +248,7 @@ fn piles(items: &[CalendarRunView]) -> Vec<CalendarMinuteView> {
     piled.filter_map(view).collect()
 }
 
-fn transitions(records: &[JobRecord], from: Timestamp, to: Timestamp) -> Vec<ClockChangeView> {
+fn transitions(records: &[&JobRecord], from: Timestamp, to: Timestamp) -> Vec<ClockChangeView> {
     let zones: BTreeSet<String> = records
         .iter()
         .filter(|record| record.retired.is_none() && record.job.schedule.as_cron().is_some())

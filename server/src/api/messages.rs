@@ -5,6 +5,7 @@ mod body;
 mod bulk;
 mod draft;
 mod filter;
+mod look;
 mod looking;
 mod part;
 mod related;
@@ -16,9 +17,8 @@ use axum::extract::DefaultBodyLimit;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-pub(crate) use filter::{
-    LOOKED_AT_MAX, MessageQuery, NEAR, PATIENCE, Wanted, checked, instant, look, words,
-};
+pub(crate) use filter::{MessageQuery, Wanted, checked, instant, words};
+pub(crate) use look::{LOOKED_AT_MAX, NEAR, PATIENCE, look};
 pub(crate) use looking::{MessageList, listed};
 pub(crate) use related::execution_of;
 pub(crate) use sweep::{Act, Swept, limit as sweep_limit, sweep};

@@ -25,6 +25,7 @@ use crate::app::App;
 use crate::caller::{Caller, Role};
 use crate::live::{self, Rates};
 use crate::problem::Answer;
+use crate::statuses::statuses;
 use crate::{health, register};
 
 /// How long an answer holds.
@@ -133,7 +134,7 @@ async fn looked(app: &App) -> Result<OverviewView> {
     let groups = dead_letters::grouped(app).await?;
     let groups: Vec<_> = groups.items.iter().take(GROUPS_MAX).collect();
     let (queues, groups) = (value(&queues::views(app).await?)?, value(&groups)?);
-    let status = app.punctual.admin().status().await;
+    let status = statuses(app).await?;
     let filter = MessageFilter { states: vec![Stored::Running], ..MessageFilter::default() };
     let running = app.inspect.messages(filter, Page::first(ROWS_MAX)).await?.rows;
     let processes = register::all(app).await?;

@@ -4,6 +4,8 @@ mod subscriptions;
 mod transports;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
 
 use axum::Json;
 use axum::extract::State;
@@ -66,13 +68,21 @@ struct TopicList {
 }
 
 /// The topics that are known so far.
-#[derive(Default)]
-struct Topics {
+#[derive(Clone, Default)]
+pub(crate) struct Topics {
     known: BTreeMap<Topic, TopicView>,
     more: bool,
 }
 
 impl Topics {
+    /// Those of messages and attempts of late.
+    async fn seen(app: &App) -> punctual::Result<Arc<Self>> {
+        let mut topics = Self::default();
+        topics.sent(app).await?;
+        topics.handled(app).await?;
+        Ok(Arc::new(topics))
+    }
+
     fn at(&mut self, topic: &Topic) -> &mut TopicView {
         self.known.entry(topic.clone()).or_default()
     }
@@ -113,13 +123,17 @@ impl Topics {
     }
 }
 
+/// Looks anew where that is costly.
+pub(crate) async fn renew(app: &App) -> punctual::Result<()> {
+    app.node().topics_seen.renew(&*app.clock, Topics::seen(app)).await
+}
+
 /// Every topic that is received, handled, or was sent lately.
 #[utoipa::path(get, path = "/topics", tag = "topics", responses((status = 200, body = TopicList)))]
 async fn list(State(app): State<App>, caller: Caller) -> Answer<Json<TopicList>> {
     caller.must_be(Role::Viewer)?;
-    let mut topics = Topics::default();
-    topics.sent(&app).await?;
-    topics.handled(&app).await?;
+    let seen = app.node().topics_seen.get(&*app.clock, Duration::ZERO, Topics::seen(&app)).await?;
+    let mut topics = (*seen).clone();
     for (topic, group) in app.storage.groups().await? {
         topics.at(&topic).groups.insert(group);
     }

@@ -46,36 +46,41 @@ impl Tree {
     /// Reads the text of a file.
     pub(super) fn of_file(file: &str, text: &str) -> Result<Self, Problem> {
         let table = DeTable::parse(text).map_err(|error| {
-            let line = error.span().map_or(1, |span| line(text, span.start));
+            let line = error.span().map_or(1, |span| Lines::of(text).at(span.start));
             let problem = format!("{}; the file must be TOML", error.message());
             Problem { place: format!("{file}:{line}"), key: String::new(), problem }
         })?;
         let mut tree = Self { file: file.to_owned(), ..Self::empty() };
-        tree.value = tree.table(table.get_ref(), text, &mut Vec::new());
+        tree.value = tree.table(table.get_ref(), &Lines::of(text), &mut Vec::new());
         Ok(tree)
     }
 
-    fn table(&mut self, table: &DeTable<'_>, text: &str, path: &mut Vec<String>) -> Value {
+    fn table(&mut self, table: &DeTable<'_>, lines: &Lines, path: &mut Vec<String>) -> Value {
         let mut members = Map::new();
         for (key, value) in table {
             path.push(key.get_ref().to_string());
-            self.places.insert(path.clone(), Place::Line(line(text, key.span().start)));
-            let value = self.read(value, text, path);
+            self.places.insert(path.clone(), Place::Line(lines.at(key.span().start)));
+            let value = self.read(value, lines, path);
             members.insert(key.get_ref().to_string(), value);
             path.pop();
         }
         Value::Object(members)
     }
 
-    fn read(&mut self, value: &Spanned<DeValue<'_>>, text: &str, path: &mut Vec<String>) -> Value {
+    fn read(
+        &mut self,
+        value: &Spanned<DeValue<'_>>,
+        lines: &Lines,
+        path: &mut Vec<String>,
+    ) -> Value {
         match value.get_ref() {
-            DeValue::Table(table) if path.len() < DEPTH_MAX => self.table(table, text, path),
+            DeValue::Table(table) if path.len() < DEPTH_MAX => self.table(table, lines, path),
             DeValue::Array(items) if path.len() < DEPTH_MAX => {
                 let mut read = Vec::new();
                 for (index, item) in items.iter().enumerate() {
                     path.push(index.to_string());
-                    self.places.insert(path.clone(), Place::Line(line(text, item.span().start)));
-                    read.push(self.read(item, text, path));
+                    self.places.insert(path.clone(), Place::Line(lines.at(item.span().start)));
+                    read.push(self.read(item, lines, path));
                     path.pop();
                 }
                 Value::Array(read)
@@ -203,6 +208,17 @@ fn scalar_value(value: &DeValue<'_>) -> Value {
     }
 }
 
-fn line(text: &str, offset: usize) -> usize {
-    text.as_bytes().iter().take(offset).filter(|byte| **byte == b'\n').count() + 1
+/// Where the lines of a text end, so that the many places of a large file are found quickly.
+struct Lines(Vec<usize>);
+
+impl Lines {
+    fn of(text: &str) -> Self {
+        let bytes = text.bytes().enumerate();
+        Self(bytes.filter(|(_, byte)| *byte == b'\n').map(|(offset, _)| offset).collect())
+    }
+
+    /// The line of a place, from 1.
+    fn at(&self, offset: usize) -> usize {
+        self.0.partition_point(|end| *end < offset) + 1
+    }
 }

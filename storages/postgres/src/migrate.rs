@@ -20,7 +20,7 @@ const MIGRATIONS: [(i32, &str, &str); 5] = [
 ];
 
 /// The version this crate works with.
-pub const SCHEMA_VERSION: i32 = 4;
+pub const SCHEMA_VERSION: i32 = 5;
 
 /// A schema's name: what people say, and what statements use.
 #[derive(Clone, Debug)]

@@ -5,14 +5,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use punctual::SystemClock;
-use punctual::model::Queue;
+use punctual::inspect::{MessageFilter, Page};
+use punctual::model::{BatchId, JobName, Key, Queue, State, Topic};
 use punctual::storage::Line;
+use punctual::uuid;
 use rusqlite::{Connection, StatementStatus, params};
 
 use crate::connection::open_writer;
+use crate::row::Table;
 use crate::settings::{Durability, Settings};
 use crate::work::{NEXT_PRIORITY, NOT_WAITING, due_of_priority, searched};
-use crate::{documents, due, jobs, reading, upkeep};
+use crate::{documents, due, jobs, looked, reading, upkeep};
 
 /// Of priority 9 and 5 in the future, and five that are due, of priority 1.
 const FILL: &str = "WITH RECURSIVE number (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM number WHERE n < ?1)
@@ -167,4 +170,72 @@ fn two_hundred_thousand_messages_of_the_future_cost_a_claim_and_a_look_nothing()
     let (few, many) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let (few, many) = (steps(&filled(&few, 10)), steps(&filled(&many, 200_000)));
     assert_eq!(few, many);
+}
+
+/// Dead letters and finished messages, with ids that follow one another, as long as those of [`FILL`].
+const ENDED: [&str; 2] = [
+    "WITH RECURSIVE number (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM number WHERE n < ?1)
+    INSERT INTO punctual_dead (id, queue, topic, priority, due_at, planned_at, created_at, source, exclusive, key,
+      attempt, crashes, snoozes, ended_at, body)
+    SELECT randomblob(16), 'default', 'mail', 5, 0, 0, 0, 0, 0, 'k' || n, 1, 0, 0, 0, x'00' FROM number",
+    "WITH RECURSIVE number (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM number WHERE n < ?1)
+    INSERT INTO punctual_history (id, message, state, ending, ended_at, finished_at, queue, topic, source, attempt,
+      due_at, key, priority, planned_at, created_at, exclusive, crashes, snoozes, body)
+    SELECT randomblob(16), randomblob(16), 2, 0, 0, 0, 'default', 'mail', 0, 1, 0, 'k' || n, 5, 0, 0, 0, 0, 0, x'00'
+    FROM number",
+];
+
+/// Steps of SQLite's machine for the statements of a page.
+fn steps_of_page(connection: &Connection, filter: &MessageFilter) -> i32 {
+    let page = Page::first(50);
+    let [_, depth] = looked::DEPTHS;
+    let floor = looked::floor_of_messages(connection, filter, page, depth).unwrap();
+    let mut steps = 0;
+    for table in Table::ALL {
+        let Some((sql, values)) = reading::messages_sql(filter, table, page, floor) else {
+            continue;
+        };
+        let mut statement = connection.prepare(&sql).unwrap();
+        let mut rows = statement.query(rusqlite::params_from_iter(values)).unwrap();
+        while rows.next().unwrap().is_some() {}
+        drop(rows);
+        steps += statement.get_status(StatementStatus::VmStep);
+    }
+    steps
+}
+
+#[test]
+fn a_list_costs_the_same_however_many_messages_there_are_that_it_is_not_about() {
+    let filled = |count: u32| {
+        let folder = tempfile::tempdir().unwrap();
+        let connection = filled(&folder, count);
+        for sql in ENDED {
+            connection.execute(sql, [count]).unwrap();
+        }
+        (folder, connection)
+    };
+    let (_few_folder, few) = filled(15_000);
+    let (_many_folder, many) = filled(60_000);
+    let all = MessageFilter::default;
+    let of = |states: &[State]| MessageFilter { states: states.to_vec(), ..all() };
+    let topic = Some(Topic::new("nothing").unwrap());
+    for filter in [
+        all(),
+        of(&[State::Pending]),
+        of(&[State::Running]),
+        of(&[State::Cancelled]),
+        of(&[State::Dead, State::Running]),
+        MessageFilter { topic: topic.clone(), ..all() },
+        MessageFilter { topic, ..of(&[State::Pending]) },
+        MessageFilter { queue: Some(Queue::from("nowhere".to_owned())), ..all() },
+        MessageFilter { key: Some(Key::written("nobody")), ..all() },
+        MessageFilter { job: Some(JobName::new("nightly").unwrap()), ..all() },
+        MessageFilter { batch: Some(BatchId::from_uuid(uuid::Uuid::nil())), ..all() },
+    ] {
+        let (few, many) = (steps_of_page(&few, &filter), steps_of_page(&many, &filter));
+        assert!(
+            many <= few + few / 5 + 500,
+            "{filter:?}: {few} steps, and {many} among four times as many"
+        );
+    }
 }

@@ -107,31 +107,39 @@ fn messages_from(
 ) -> Tried<Vec<MessageRecord>> {
     let mut found: Vec<MessageRecord> = Vec::new();
     for table in Table::ALL {
-        let wanted: Vec<i16> = wanted(filter, table).into_iter().map(State::code).collect();
-        if wanted.is_empty() {
-            continue;
-        }
-        let mut conditions = conditions_of(filter, table.id(), page);
-        if table != Table::Dead && !filter.states.is_empty() {
-            conditions.one_of("state", &wanted);
-        }
-        let blob = |id: Uuid| id.as_bytes().to_vec();
-        conditions.only(&format!("{} >=", table.id()), floor.map(blob));
-        conditions.newest(table.id(), page.bounded() + 1);
-        let rows = if table == Table::Message && filter.states == [State::Running] {
-            RUNNING
-        } else {
-            table.rows()
-        };
-        let sql = format!("SELECT {} FROM {rows}{}", table.columns(), conditions.sql);
+        let Some((sql, values)) = messages_sql(filter, table, page, floor) else { continue };
         let mut statement = connection.prepare_cached(&sql)?;
-        let mut rows = statement.query(params_from_iter(conditions.values))?;
+        let mut rows = statement.query(params_from_iter(values))?;
         while let Some(row) = rows.next()? {
             found.push(record_of(row)?);
         }
     }
     found.sort_unstable_by_key(|record| std::cmp::Reverse(record.message.id));
     Ok(found)
+}
+
+/// The statement for the rows of a table, and its values; nothing when the table has none of them.
+pub(crate) fn messages_sql(
+    filter: &MessageFilter,
+    table: Table,
+    page: Page<MessageId>,
+    floor: Option<Uuid>,
+) -> Option<(String, Vec<Value>)> {
+    let wanted: Vec<i16> = wanted(filter, table).into_iter().map(State::code).collect();
+    if wanted.is_empty() {
+        return None;
+    }
+    let mut conditions = conditions_of(filter, table.id(), page);
+    if table != Table::Dead && !filter.states.is_empty() {
+        conditions.one_of("state", &wanted);
+    }
+    let blob = |id: Uuid| id.as_bytes().to_vec();
+    conditions.only(&format!("{} >=", table.id()), floor.map(blob));
+    conditions.newest(table.id(), page.bounded() + 1);
+    let is_running = table == Table::Message && filter.states == [State::Running];
+    let rows = if is_running { RUNNING } else { table.rows() };
+    let sql = format!("SELECT {} FROM {rows}{}", table.columns(), conditions.sql);
+    Some((sql, conditions.values))
 }
 
 fn conditions_of(filter: &MessageFilter, id: &str, page: Page<MessageId>) -> Conditions {

@@ -19,6 +19,7 @@ use crate::caller::{Caller, Role};
 use crate::extract::{Path, Query};
 use crate::page::{Listing, PageQuery};
 use crate::problem::{Answer, Problem};
+use crate::statuses::statuses;
 
 /// How many of its latest runs a job shows.
 const RECENT_MAX: usize = 30;
@@ -73,8 +74,8 @@ pub(super) async fn list(
     caller.must_be(Role::Viewer)?;
     let page = PageQuery { limit: query.limit, after: query.after.clone() };
     let limit = page.limit()?;
-    let status = app.punctual.admin().status().await;
-    let mut jobs: Vec<JobStatus> = status.jobs.into_iter().filter(|job| query.wants(job)).collect();
+    let status = statuses(&app).await?;
+    let mut jobs: Vec<&JobStatus> = status.jobs.iter().filter(|job| query.wants(job)).collect();
     let sort = query.sort.unwrap_or_default();
     match sort {
         JobSort::Name => {}
@@ -85,7 +86,7 @@ pub(super) async fn list(
     }
     let start = begin(&jobs, sort, query.after.as_deref())?;
     let rest = jobs.len().saturating_sub(start);
-    let page: Vec<JobStatus> = jobs.into_iter().skip(start).take(limit).collect();
+    let page: Vec<JobStatus> = jobs.into_iter().skip(start).take(limit).cloned().collect();
     let next = page.last().filter(|_| rest > limit).map(|job| job.name.to_string());
     let asks = status.storage_error.is_none();
     let mut items = Vec::with_capacity(page.len());
@@ -121,7 +122,7 @@ fn holds(job: &JobStatus, text: &str) -> bool {
 }
 
 /// Where the page behind a name begins.
-fn begin(jobs: &[JobStatus], sort: JobSort, after: Option<&str>) -> Answer<usize> {
+fn begin(jobs: &[&JobStatus], sort: JobSort, after: Option<&str>) -> Answer<usize> {
     let Some(after) = after else { return Ok(0) };
     if sort == JobSort::Name {
         return Ok(jobs.partition_point(|job| job.name.as_str() <= after));

@@ -1,34 +1,18 @@
-//! Which messages: what a storage can answer by itself, and the rest looked for page by page, over a
-//! bounded number of rows.
+//! Which messages: what a storage can answer by itself, and the rest, which `look.rs` looks for.
 
 use std::fmt;
 use std::str::FromStr;
-use std::time::Duration;
 
 use jiff::Timestamp;
-use punctual::clock::{add, between, subtract};
-use punctual::inspect::{Counts, MessageFilter, PAGE_LIMIT_MAX, Page};
-use punctual::model::{
-    BatchId, JobName, Key, MessageId, MessageRecord, Phase, Queue, State, Topic,
-};
+use punctual::inspect::{Counts, MessageFilter};
+use punctual::model::{BatchId, JobName, Key, MessageRecord, Phase, Queue, State, Topic};
 use serde::de::{SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use utoipa::{IntoParams, ToSchema};
-use uuid::Uuid;
 
 use super::part::Part;
 use crate::app::App;
 use crate::problem::{Answer, Problem};
-
-/// The most rows one request looks at.
-pub(crate) const LOOKED_AT_MAX: usize = 10_000;
-
-/// The most pages one request looks at; a storage may find nothing on some.
-const PAGES_MAX: usize = 50;
-/// How long one page of a list is looked for; behind that the next one goes on.
-pub(crate) const PATIENCE: Duration = Duration::from_millis(10);
-/// How far the instant of an id may be from the one its message was made at.
-pub(crate) const NEAR: Duration = Duration::from_secs(5);
 
 /// Which messages, as asked for.
 #[derive(Clone, Debug, Default, Deserialize, IntoParams, ToSchema)]
@@ -127,11 +111,11 @@ pub(crate) struct Wanted {
     phases: Vec<Phase>,
     error: Option<String>,
     attempt_min: u32,
-    since: Option<Timestamp>,
-    until: Option<Timestamp>,
+    pub(super) since: Option<Timestamp>,
+    pub(super) until: Option<Timestamp>,
     search: Option<String>,
     /// Whether somebody waits for a page: then it may be short.
-    is_page: bool,
+    pub(super) is_page: bool,
     payload: Option<Part>,
 }
 
@@ -268,23 +252,8 @@ impl Wanted {
         (is_counted && self.is_plain()).then(|| matching.map(|(_, count)| count).sum())
     }
 
-    /// The id behind which a list begins: what was made later than it ends is not looked at. An id tells when
-    /// its message was made, to a few seconds, unless the sender chose it.
-    fn begins(&self, after: Option<MessageId>) -> Option<MessageId> {
-        let until = self.until.map(|until| first_id(add(until, NEAR)));
-        match (after, until) {
-            (Some(after), Some(until)) => Some(after.min(until)),
-            (after, until) => after.or(until),
-        }
-    }
-
-    /// Whether what comes behind an id was made before the list begins.
-    fn ends_before(&self, id: MessageId) -> bool {
-        self.since.is_some_and(|since| id < first_id(subtract(since, NEAR)))
-    }
-
     /// Whether a row is meant that the storage found.
-    fn takes(&self, record: &MessageRecord, app: &App, now: Timestamp) -> bool {
+    pub(super) fn takes(&self, record: &MessageRecord, app: &App, now: Timestamp) -> bool {
         let created = record.message.created_at;
         let holds = |text: Option<&str>, part: &str| {
             text.is_some_and(|text| text.to_lowercase().contains(part))
@@ -318,63 +287,4 @@ fn found(record: &MessageRecord, part: &str) -> bool {
         record.error.as_ref().map(ToString::to_string),
     ];
     texts.into_iter().flatten().any(|text| text.to_lowercase().contains(part))
-}
-
-/// The smallest id of an instant.
-fn first_id(at: Timestamp) -> MessageId {
-    let millisecond = u64::try_from(at.as_millisecond()).unwrap_or(0);
-    MessageId::from_uuid(Uuid::from_u64_pair(millisecond << 16, 0))
-}
-
-/// What was found.
-#[derive(Debug, Default)]
-pub(crate) struct Found {
-    /// The rows, newest first.
-    pub(crate) rows: Vec<MessageRecord>,
-    /// The last row that was looked at, when there may be more behind it.
-    pub(crate) next: Option<MessageId>,
-    /// How many rows were looked at.
-    pub(crate) looked_at: usize,
-}
-
-/// Looks for at most so many messages behind a row, over at most [`LOOKED_AT_MAX`] rows; `takes` is asked
-/// besides what is wanted.
-pub(crate) async fn look(
-    app: &App,
-    wanted: &Wanted,
-    after: Option<MessageId>,
-    limit: usize,
-    takes: impl Fn(&MessageRecord) -> bool,
-) -> punctual::Result<Found> {
-    let now = app.clock.now();
-    let mut found = Found { next: wanted.begins(after), ..Found::default() };
-    let mut pages = 0;
-    // Whoever takes every row has enough with the first page; whoever looks for few goes on in large ones.
-    let mut size = limit.clamp(1, PAGE_LIMIT_MAX);
-    while found.looked_at < LOOKED_AT_MAX && pages < PAGES_MAX {
-        pages += 1;
-        let page = Page { after: found.next, limit: size.min(LOOKED_AT_MAX - found.looked_at) };
-        let paged = app.punctual.admin().messages(wanted.filter.clone(), page).await?;
-        for record in paged.rows {
-            if found.rows.len() == limit {
-                return Ok(found);
-            }
-            found.looked_at += 1;
-            found.next = Some(record.message.id);
-            if wanted.takes(&record, app, now) && takes(&record) {
-                found.rows.push(record);
-            }
-        }
-        match paged.next {
-            None => return Ok(Found { next: None, ..found }),
-            Some(_) if found.rows.len() == limit => return Ok(found),
-            Some(next) => found.next = Some(next),
-        }
-        let is_over = found.next.is_some_and(|next| wanted.ends_before(next));
-        if is_over || (wanted.is_page && between(now, app.clock.now()) > PATIENCE) {
-            return Ok(found);
-        }
-        size = PAGE_LIMIT_MAX;
-    }
-    Ok(found)
 }

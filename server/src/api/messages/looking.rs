@@ -12,7 +12,8 @@ use utoipa::ToSchema;
 
 use super::acting::{message_id, unknown};
 use super::body::BodyView;
-use super::filter::{LOOKED_AT_MAX, MessageQuery, look};
+use super::filter::MessageQuery;
+use super::look::{LOOKED_AT_MAX, look};
 use super::related::{RelatedView, related};
 use super::view::MessageView;
 use crate::api::executions::ExecutionView;

@@ -74,8 +74,7 @@ pub(crate) async fn publish(
     caller.must_have(Scope::Publish)?;
     let topic = request.topic()?.to_owned();
     let published = request.publish(&app)?.await?;
-    let change = Change::new("message.publish", published.id).to(&topic);
-    app.audit().note(&caller, change).await?;
+    app.audit().sent(&caller, published.id, &topic).await;
     Ok((StatusCode::CREATED, Json(published.into())))
 }
 

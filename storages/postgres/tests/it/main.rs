@@ -10,6 +10,7 @@ mod connecting;
 mod connections;
 mod days;
 mod history;
+mod lists;
 mod migrations;
 mod outbox;
 mod place;
@@ -33,6 +34,7 @@ fn main() -> ExitCode {
         .cases(connections::CASES)
         .cases(days::CASES)
         .cases(history::CASES)
+        .cases(lists::CASES)
         .cases(migrations::CASES)
         .cases(outbox::CASES)
         .cases(plans::CASES)

@@ -1,0 +1,24 @@
+//! How all jobs are, for lists: put together once for all who look at the same time. What somebody changes on
+//! this node shows at once, what happens elsewhere a moment later.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use punctual::Result;
+use punctual::status::Status;
+
+use crate::app::App;
+
+/// How every job is.
+pub(crate) async fn statuses(app: &App) -> Result<Arc<Status>> {
+    app.node().statuses.get(&*app.clock, Duration::ZERO, find(app)).await
+}
+
+/// Finds it anew where that is costly.
+pub(crate) async fn renew(app: &App) -> Result<()> {
+    app.node().statuses.renew(&*app.clock, find(app)).await
+}
+
+async fn find(app: &App) -> Result<Arc<Status>> {
+    Ok(Arc::new(app.punctual.admin().status().await))
+}

@@ -1,0 +1,107 @@
+//! Lists for people: how many rows the server reads for one does not follow how many there are.
+
+use punctual::Inspect;
+use punctual::inspect::{ExecutionFilter, MessageFilter, Page};
+use punctual::model::{JobName, Key, Queue, State, Topic};
+use tokio_postgres::Client;
+
+use crate::place::{Place, eventually};
+
+punctual_conformance::cases! {
+    lists_look_at_a_bounded_number_of_rows_whatever_they_are_about,
+    a_list_that_looked_in_vain_goes_on_where_it_stopped,
+}
+
+/// How many rows each of the three tables has.
+const ROWS: i64 = 60_000;
+
+/// Rows of one queue and topic, one of each kind for each number.
+async fn fill(client: &Client, schema: &str) {
+    let id = |sign: &str| {
+        format!("(lpad(to_hex(n), 12, '0') || '70008000' || '{sign}' || '00000000000')::uuid")
+    };
+    let (alive, dead, done, ran) = (id("1"), id("2"), id("3"), id("4"));
+    let text = format!(
+        "SET synchronous_commit = off;
+        INSERT INTO \"{schema}\".message (id, queue, topic, priority, source, due_at, planned_at, created_at, body)
+          SELECT {alive}, 'default', 'mail', 5, 0, now() + interval '1 day', now(), now(), '' FROM generate_series(1, {ROWS}) n;
+        INSERT INTO \"{schema}\".dead (id, queue, topic, priority, source, exclusive, due_at, planned_at, created_at, ended_at,
+            attempt, crashes, snoozes, body)
+          SELECT {dead}, 'default', 'mail', 5, 0, false, now(), now(), now(), now(), 1, 0, 0, '' FROM generate_series(1, {ROWS}) n;
+        INSERT INTO \"{schema}\".history (id, message, state, ending, ended_at, started_at, queue, topic, source, attempt, due_at,
+            priority, planned_at, created_at, exclusive, crashes, snoozes, body)
+          SELECT {ran}, {done}, 2, 0, now(), now(), 'default', 'mail', 0, 1, now(), 5, now(), now(), false, 0, 0, ''
+          FROM generate_series(1, {ROWS}) n;"
+    );
+    client.batch_execute(&text).await.unwrap();
+    for table in ["message", "dead", "history"] {
+        client.batch_execute(&format!("ANALYZE \"{schema}\".{table}")).await.unwrap();
+    }
+}
+
+/// How many rows of the three tables were read, as far as sessions have told.
+async fn read(client: &Client, schema: &str) -> i64 {
+    let text = "SELECT coalesce(sum(seq_tup_read + coalesce(idx_tup_fetch, 0)), 0)::int8 FROM pg_stat_all_tables \
+                WHERE schemaname = $1 AND relname ~ '^(message|dead|history)'";
+    client.query_one(text, &[&schema]).await.unwrap().get(0)
+}
+
+async fn lists_look_at_a_bounded_number_of_rows_whatever_they_are_about() {
+    let place = Place::new();
+    let storage = place.open().await;
+    let client = place.client().await;
+    fill(&client, &place.schema).await;
+    // What filling read is told before anything is looked for.
+    client.batch_execute("SELECT pg_stat_force_next_flush()").await.unwrap();
+    let before = read(&client, &place.schema).await;
+    let all = MessageFilter::default;
+    let topic = Some(Topic::new("nothing").unwrap());
+    let filters = [
+        all(),
+        MessageFilter { states: vec![State::Running], ..all() },
+        MessageFilter { states: vec![State::Cancelled], ..all() },
+        MessageFilter { topic: topic.clone(), ..all() },
+        MessageFilter { queue: Some(Queue::from("nowhere".to_owned())), ..all() },
+        MessageFilter { key: Some(Key::new("nobody").unwrap()), ..all() },
+        MessageFilter { job: Some(JobName::new("nightly").unwrap()), ..all() },
+    ];
+    for filter in filters {
+        storage.messages(filter, Page::first(50)).await.unwrap();
+    }
+    let executions = ExecutionFilter { topic, ..ExecutionFilter::default() };
+    storage.executions(executions, Page::first(50)).await.unwrap();
+    // A session tells the rest when it ends.
+    drop(storage);
+    let told = || async { read(&client, &place.schema).await - before > 20_000 };
+    eventually("the sessions tell what they read", told).await;
+    let rows = read(&client, &place.schema).await - before;
+    assert!(rows < 3 * ROWS, "{rows} rows were read; one walk over everything is {}", 3 * ROWS);
+}
+
+async fn a_list_that_looked_in_vain_goes_on_where_it_stopped() {
+    let place = Place::new();
+    let storage = place.open().await;
+    let client = place.client().await;
+    fill(&client, &place.schema).await;
+    let rare = format!(
+        "UPDATE \"{0}\".message SET topic = 'rare' WHERE id IN (SELECT id FROM \"{0}\".message ORDER BY id LIMIT 3)",
+        place.schema
+    );
+    client.batch_execute(&rare).await.unwrap();
+    let filter =
+        MessageFilter { topic: Some(Topic::new("rare").unwrap()), ..MessageFilter::default() };
+    let (mut found, mut pages, mut page) = (Vec::new(), 0, Page::first(50));
+    loop {
+        let paged = storage.messages(filter.clone(), page).await.unwrap();
+        found.extend(paged.rows.into_iter().map(|record| record.message.id));
+        pages += 1;
+        assert!(pages < 30, "it never ends");
+        match paged.next {
+            Some(next) => page = Page::after(next, 50),
+            None => break,
+        }
+    }
+    found.dedup();
+    assert_eq!(found.len(), 3);
+    assert!(pages > 3, "{pages} pages for {ROWS} rows");
+}
