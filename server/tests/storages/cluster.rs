@@ -125,10 +125,8 @@ pub(crate) async fn shared(place: &Place) {
             found.contains(&one.process().as_str()) && found.contains(&other.process().as_str())
         );
     }
-    until(&one.app, "/messages/count?topic=mail&state=done", |answer| {
-        answer["count"] == Value::from(MESSAGES)
-    })
-    .await;
+    until(&one.app, "/messages/count?topic=mail&state=done", |answer| answer["count"] == MESSAGES)
+        .await;
     while runs.lock().unwrap().get("tick").map_or(0, Vec::len) < OCCURRENCES {
         moment().await;
     }
@@ -193,7 +191,7 @@ pub(crate) async fn taken_over(place: &Place) {
     assert_eq!(ended, ["succeeded", "lost"], "{tried}");
     assert_eq!(items(&tried)[0]["process"], Value::from(heir.process()), "{tried}");
     until(&heir.app, "/workers", |list| {
-        items(list).iter().all(|item| item["process"] != Value::from(dead.as_str()))
+        items(list).iter().all(|item| item["process"] != dead.as_str())
     })
     .await;
     heir.stop().await;

@@ -2,6 +2,7 @@
 //! still until it is moved, and what is random is replaced by the order in which it was first said.
 
 use std::collections::HashMap;
+use std::fmt::Write;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -101,7 +102,7 @@ impl Talk {
             if let Some(id) = id {
                 let next = self.known.len() + 1;
                 let number = *self.known.entry(id.to_owned()).or_insert(next);
-                named.push_str(&format!("(id {number})"));
+                let _ = write!(named, "(id {number})");
                 rest = &rest[id.len()..];
             } else {
                 named.push(first);
