@@ -282,6 +282,7 @@ fn numbers_that_cannot_work_are_refused_by_name() {
     says(&error, ErrorKind::Invalid, &["lease_length"]);
 }
 
+// spec: U-29
 #[test]
 fn a_job_without_a_storage_is_refused() {
     let error =

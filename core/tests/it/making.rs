@@ -66,7 +66,7 @@ async fn a_change_keeps_what_operators_did_and_the_same_again_writes_nothing() {
     assert_eq!(admin.job("ping").await.unwrap(), changed, "the answer is what is stored");
 }
 
-// spec: T-48
+// spec: T-3, T-48
 #[tokio::test]
 async fn nobody_else_s_job_is_overwritten() {
     let world = world();

@@ -68,7 +68,7 @@ fn view(app: &App, caller: Option<Caller>) -> SessionView {
     let csrf = caller.as_ref().and_then(|caller| caller.csrf.clone());
     SessionView {
         authenticated: caller.is_some(),
-        user: caller.map(|caller| Person { name: caller.name, role: caller.role }),
+        user: caller.map(|caller| Person { name: caller.person().to_owned(), role: caller.role }),
         csrf,
         auth: app.auth().word(),
         provider: app.auth().provider_name().map(str::to_owned),

@@ -11,6 +11,7 @@ use tower::ServiceExt;
 
 use crate::place::{Place, app};
 use crate::talk::Talk;
+use crate::work;
 
 // spec: C-7
 pub(crate) async fn defined(talk: &mut Talk) {
@@ -69,15 +70,13 @@ pub(crate) async fn operated(talk: &mut Talk) {
     talk.ask("POST /jobs/hourly/backfill", backfill, 200).await;
     talk.get("/messages/count?job=hourly").await;
     talk.ask("POST /jobs/hourly/cursor", json!({"to": "2026-03-01T17:30:00Z"}), 200).await;
-    // A worker elsewhere runs what waits, so that there is a history.
-    let claim = json!({"queue": "slow", "worker": "elsewhere", "limit": 3, "lease": "1m"});
-    let claimed = talk.ask("POST /work/claim", claim, 200).await;
-    for (number, item) in claimed["items"].as_array().unwrap().iter().enumerate() {
+    // Some of what waits is run, so that there is a history.
+    for (number, claimed) in work::claim(talk, "slow", 3).await.iter().enumerate() {
         talk.later(1);
-        let outcome = if number == 0 { "fail" } else { "done" };
-        let settle = json!({"worker": "elsewhere", "message": item["message"]["id"],
-            "token": item["lease"]["token"], "outcome": outcome, "error": "no disk"});
-        talk.ask("POST /work/settle", settle, 200).await;
+        match number {
+            0 => work::fail(talk, claimed, "no disk").await,
+            _ => work::finish(talk, claimed).await,
+        }
     }
     talk.get("/jobs/hourly/executions").await;
     talk.get("/executions?job=hourly&ending=failed").await;

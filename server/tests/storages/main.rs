@@ -10,6 +10,7 @@ mod messages;
 mod people;
 mod place;
 mod talk;
+mod work;
 
 use std::pin::Pin;
 use std::process::ExitCode;

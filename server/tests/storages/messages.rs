@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::talk::Talk;
+use crate::work;
 
 async fn publish(talk: &mut Talk, request: Value) -> String {
     let made = talk.ask("POST /messages", request, 201).await;
@@ -16,8 +17,8 @@ pub(crate) async fn published(talk: &mut Talk) {
     talk.later(1);
     let once = json!({"topic": "mail", "text": "hello", "dedupe": "d1"});
     let second = publish(talk, once.clone()).await;
-    let again = talk.ask("POST /messages", once, 200).await;
-    assert_eq!(again["id"], json!(second));
+    let again = talk.ask("POST /messages", once, 201).await;
+    assert_eq!(again["duplicate_of"], json!(second));
     talk.later(1);
     let items = json!({"items": [{"topic": "post"}, {"topic": "post", "base64": "/wA="}, {"topic": "mail"}]});
     talk.ask("POST /messages/batch", items, 201).await;
@@ -50,27 +51,18 @@ pub(crate) async fn published(talk: &mut Talk) {
     talk.get("/audit").await;
 }
 
-/// Claims what is there and fails it for good.
-async fn bury(talk: &mut Talk, error: &str) {
-    let claim = json!({"queue": "slow", "worker": "elsewhere", "limit": 10, "lease": "1m"});
-    let claimed = talk.ask("POST /work/claim", claim, 200).await;
-    for item in claimed["items"].as_array().unwrap() {
-        let settle = json!({"worker": "elsewhere", "message": item["message"]["id"],
-            "token": item["lease"]["token"], "outcome": "discard", "error": error});
-        talk.ask("POST /work/settle", settle, 200).await;
-    }
-}
-
 pub(crate) async fn dead(talk: &mut Talk) {
     for (topic, error) in
         [("mail", "order 17 is unknown"), ("mail", "order 22 is unknown"), ("post", "no stamp")]
     {
         publish(talk, json!({"topic": topic, "queue": "slow"})).await;
-        bury(talk, error).await;
+        for claimed in work::claim(talk, "slow", 10).await {
+            work::bury(talk, &claimed, error).await;
+        }
         talk.later(60);
     }
     let groups = talk.get("/dead-letters/groups").await;
-    assert_eq!(groups["groups"].as_array().or(groups["items"].as_array()).unwrap().len(), 2);
+    assert_eq!(groups["items"].as_array().unwrap().len(), 2);
     talk.get("/dead-letters").await;
     talk.get("/dead-letters?topic=post").await;
     let redrive = json!({"filter": {"topic": "mail"}, "dry_run": true});
@@ -98,8 +90,7 @@ pub(crate) async fn queues(talk: &mut Talk) {
     talk.ask("POST /queues/slow/concurrency", json!({"max": 0}), 422).await;
     talk.get("/queues/slow").await;
     talk.ask("POST /queues/slow/resume", json!({}), 200).await;
-    let claim = json!({"queue": "slow", "worker": "elsewhere", "limit": 1, "lease": "1m"});
-    talk.ask("POST /work/claim", claim, 200).await;
+    assert_eq!(work::claim(talk, "slow", 1).await.len(), 1);
     talk.get("/queues/slow").await;
     talk.ask("POST /queues/slow/purge", json!({"dry_run": true}), 200).await;
     talk.ask("POST /queues/slow/purge", json!({"dry_run": false, "reason": "stale"}), 200).await;

@@ -2,6 +2,7 @@
 //! still until it is moved, and what is random is replaced by the order in which it was first said.
 
 use std::collections::HashMap;
+use std::fmt::Write;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -17,8 +18,8 @@ use tower::ServiceExt;
 
 use crate::place::{Place, app};
 
-/// How many characters an id has.
-const ID_LENGTH: usize = 36;
+/// How many characters an id has, with dashes and without.
+const ID_LENGTHS: [usize; 2] = [36, 32];
 
 /// A server, and what was said.
 pub(crate) struct Talk {
@@ -96,12 +97,13 @@ impl Talk {
         let mut named = String::new();
         let mut rest = text;
         while let Some(first) = rest.chars().next() {
-            let id = rest.get(..ID_LENGTH).filter(|part| uuid::Uuid::parse_str(part).is_ok());
+            let mut parts = ID_LENGTHS.iter().filter_map(|length| rest.get(..*length));
+            let id = parts.find(|part| uuid::Uuid::parse_str(part).is_ok());
             if let Some(id) = id {
                 let next = self.known.len() + 1;
                 let number = *self.known.entry(id.to_owned()).or_insert(next);
-                named.push_str(&format!("(id {number})"));
-                rest = &rest[ID_LENGTH..];
+                let _ = write!(named, "(id {number})");
+                rest = &rest[id.len()..];
             } else {
                 named.push(first);
                 rest = &rest[first.len_utf8()..];
