@@ -52,8 +52,7 @@ test('a job is found, paused with a reason, resumed and triggered, and its run i
   await page.getByRole('button', { name: 'Resume' }).click();
   await page.getByRole('button', { name: 'Pause', exact: true }).waitFor();
   await page.getByRole('button', { name: 'Run now' }).click();
-  const dialog = page.getByRole('dialog');
-  if (await dialog.isVisible()) await dialog.getByRole('button').last().click();
+  await page.getByRole('dialog').getByRole('button', { name: 'Run now' }).click();
   await go('#/jobs/nightly?tab=history');
   await page.getByText('succeeded').first().waitFor();
   await close();

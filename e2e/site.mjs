@@ -70,8 +70,12 @@ async function serve(folder, file, storage) {
   const child = spawn(PROGRAM, ['serve', '--config', file, '--storage', storage], { cwd: folder, stdio: ['ignore', 'pipe', 'pipe'] });
   const address = await said(child, /http:\/\/127\.0\.0\.1:\d+/);
   const stop = async () => {
+    const ended = new Promise((done) => { child.once('exit', done); });
     child.kill('SIGTERM');
-    await new Promise((ended) => { child.once('exit', ended); });
+    const timer = setTimeout(() => child.kill('SIGKILL'), 30_000);
+    const code = await ended;
+    clearTimeout(timer);
+    if (code !== 0) throw new Error(`the server did not stop when it was asked to; it ended with ${code}`);
   };
   return { address, stop };
 }
@@ -148,7 +152,7 @@ export async function browser() {
     const context = await launched.newContext({ viewport: { width, height }, colorScheme: theme, bypassCSP: false });
     if (FILES) await fromFolder(context, address);
     const page = await context.newPage();
-    page.setDefaultTimeout(15_000);
+    page.setDefaultTimeout(30_000);
     const complaints = [];
     page.on('pageerror', (error) => complaints.push(error.message));
     page.on('console', (line) => { if (line.type() === 'error' && !/ERR_|status of/.test(line.text())) complaints.push(line.text()); });

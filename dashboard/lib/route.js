@@ -38,10 +38,12 @@ export function refine(changes, options = { replace: true }) {
 
 /** The place, and again whenever it changes. */
 export function useRoute() {
-  const [route, setRoute] = useState(() => parse());
+  const [route, setRoute] = useState(() => ({ hash: location.hash, ...parse() }));
   useEffect(() => {
-    const changed = () => setRoute(parse());
+    const changed = () => setRoute({ hash: location.hash, ...parse() });
     addEventListener('hashchange', changed);
+    // It may have changed after the first rendering and before anybody listened.
+    if (location.hash !== route.hash) changed();
     return () => removeEventListener('hashchange', changed);
   }, []);
   return route;

@@ -45,12 +45,13 @@ export function coarser(times, values) {
   return { times: starts, values: sums };
 }
 
-/** Each value as the mean of the last few: what comes in bursts is a wall of spikes otherwise. */
+/** Each value as the mean of the last few, the first ones as that of the first few: what comes in bursts is a wall of spikes otherwise. */
 export function calmed(values, over) {
-  let sum = 0;
+  const few = Math.min(over, values.length);
+  let sum = values.slice(0, few).reduce((total, value) => total + (value ?? 0), 0);
   return values.map((value, at) => {
-    sum += (value ?? 0) - (at >= over ? values[at - over] ?? 0 : 0);
-    return value === null || value === undefined ? value : sum / Math.min(at + 1, over);
+    if (at >= few) sum += (value ?? 0) - (values[at - few] ?? 0);
+    return value === null || value === undefined ? value : sum / few;
   });
 }
 

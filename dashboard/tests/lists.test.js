@@ -60,5 +60,5 @@ test('what is beyond the last bound has a bucket', () => {
 });
 
 test('a rate is a mean of the last few, and what was not measured stays so', () => {
-  assert.deepEqual(calmed([4, 0, 0, 4, null, 8], 2), [4, 2, 0, 2, null, 4]);
+  assert.deepEqual(calmed([4, 0, 0, 4, null, 8], 2), [2, 2, 0, 2, null, 4]);
 });

@@ -15,7 +15,7 @@ export const jobs = {
   flags: { late: (length) => `late by ${length}`, broken: 'broken', misconfigured: 'misconfigured', edited: 'edited', running: (count) => `${count} running`, once: 'once' },
   misfire: { fire_now: 'missed: oldest', fire_once: 'missed: newest', fire_all: 'missed: all', skip_to_next: 'missed: skip' },
   misfireChoices: { fire_now: 'run once, as the oldest', fire_once: 'run once, as the newest', fire_all: 'run them all', skip_to_next: 'leave them out' },
-  overlap: { skip: 'overlap: skip', queue_one: 'overlap: queue one', allow: 'overlap: allow', cancel_running: 'overlap: cancel running' },
+  overlap: { skip: 'overlap: skip', queue_one: 'overlap: queue', allow: 'overlap: allow', cancel_running: 'overlap: cancel running' },
   overlapChoices: { skip: 'leave the next one out', queue_one: 'let one wait', allow: 'run side by side', cancel_running: 'end the one that runs' },
   misfireWords: {
     fire_now: 'One run at once stands for everything missed, in the name of the oldest.', fire_once: 'One run at once stands for everything missed, in the name of the newest.',

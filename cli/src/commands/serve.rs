@@ -3,6 +3,7 @@
 
 use std::io::IsTerminal as _;
 use std::path::PathBuf;
+use std::pin::pin;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
@@ -103,15 +104,17 @@ fn write_logs(config: &Config) -> Result<()> {
 
 async fn serve(assembly: Assembly) -> Result<()> {
     let config = assembly.loaded.config.clone();
+    // One and the same from the start on: a signal between two of them would be heard by nobody.
+    let mut signal = pin!(signalled());
     let running = tokio::select! {
-        () = signalled() => return Ok(()),
+        () = &mut signal => return Ok(()),
         running = assembly.start() => running?,
     };
     tell(&greeting(&config, &running));
     notify(&[NotifyState::Ready]);
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
     tokio::select! {
-        () = signalled() => {}
+        () = &mut signal => {}
         () = watchdog(&*clock) => {}
     }
     notify(&[NotifyState::Stopping]);
