@@ -103,7 +103,13 @@ pub struct Audit {
 impl Audit {
     /// A trail kept in these documents.
     pub fn new(documents: Arc<dyn Documents>, clock: Arc<dyn Clock>) -> Self {
-        Self { documents, clock, ids: Arc::new(Ids::random()), kept: KEPT_DEFAULT, sending: Arc::default() }
+        Self {
+            documents,
+            clock,
+            ids: Arc::new(Ids::random()),
+            kept: KEPT_DEFAULT,
+            sending: Arc::default(),
+        }
     }
 
     /// Keeps entries for so long, 400 days when nobody says.

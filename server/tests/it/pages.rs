@@ -40,14 +40,7 @@ async fn there_is_a_page_for_everything_and_each_module_is_served() {
         let extension = Path::new(part).extension();
         part.starts_with("./pages/") && extension.is_some_and(|extension| extension == "js")
     };
-    let modules: Vec<&str> = list
-        .text
-        .split('\'')
-        .filter(|part| {
-            part.starts_with("./pages/")
-                && std::path::Path::new(part).extension().is_some_and(|of| of == "js")
-        })
-        .collect();
+    let modules: Vec<&str> = list.text.split('\'').filter(is_page).collect();
     assert!(modules.len() >= PAGES.len() - 1, "{modules:?}");
     for module in modules {
         let served = site.get(module.trim_start_matches('.')).await;
