@@ -30,7 +30,12 @@ pub(crate) async fn main() -> Result<()> {
     let storage = Arc::new(MemoryStorage::new(Arc::new(SystemClock)));
     let builder = Punctual::builder().storage(storage.clone());
     let punctual = Arc::new(builder.job(Job::cron("tidy", "0 3 * * *"), async || {}).build()?);
+    let mut events = punctual.events().listen();
     punctual.start().await?;
+    // The jobs of the code are written down by a service that has only begun.
+    while let Ok(event) = events.recv().await
+        && event.name() != "job.declared"
+    {}
     let app = Router::new()
         .route("/", get(async || "the shop"))
         .nest_service("/punctual", dashboard(&punctual, &storage, access()));

@@ -56,6 +56,8 @@ pub(crate) struct Node {
     pub(crate) dead_groups: Cached<Arc<DeadGroups>>,
     pub(crate) queues_measured: Cached<Arc<Measured>>,
     pub(crate) statuses: Cached<Arc<Status>>,
+    /// How many changes of jobs this process had seen when they were last found.
+    pub(crate) jobs_changed: AtomicU64,
     pub(crate) topics_seen: Cached<Arc<TopicsSeen>>,
     /// How often webhooks were changed on this node.
     pub(crate) webhooks_changed: AtomicU64,
@@ -80,6 +82,7 @@ impl Node {
             dead_groups: Cached::default(),
             queues_measured: Cached::default(),
             statuses: Cached::default(),
+            jobs_changed: AtomicU64::default(),
             topics_seen: Cached::default(),
             webhooks_changed: AtomicU64::new(0),
             settings: None,

@@ -2,6 +2,7 @@
 //! this node shows at once, what happens elsewhere a moment later.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use punctual::Result;
@@ -9,8 +10,16 @@ use punctual::status::Status;
 
 use crate::app::App;
 
+/// What happens to a job that shows at once.
+const CHANGES: [&str; 3] = ["job.declared", "job.retired", "job.steered"];
+
 /// How every job is.
 pub(crate) async fn statuses(app: &App) -> Result<Arc<Status>> {
+    let events = app.punctual.events();
+    let changes = CHANGES.iter().map(|name| events.count(name)).sum();
+    if app.node().jobs_changed.swap(changes, Ordering::Relaxed) != changes {
+        app.node().statuses.forget();
+    }
     app.node().statuses.get(&*app.clock, Duration::ZERO, find(app)).await
 }
 
