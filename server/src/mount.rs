@@ -102,7 +102,7 @@ where
             runtime.spawn(attend(app.clone()));
         }
         Err(_) => {
-            tracing::warn!("the dashboard was made outside of a runtime; its charts stay empty")
+            tracing::warn!("the dashboard was made outside of a runtime; its charts stay empty");
         }
     }
     router(app)
