@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
-import { browser, site } from './site.mjs';
+import { browser, site, until } from './site.mjs';
 
 const PAGES = ['overview', 'jobs', 'calendar', 'messages', 'queues', 'dead', 'batches', 'topics', 'workers', 'storage', 'audit', 'settings'];
 let web;
@@ -62,13 +62,13 @@ test('a failure becomes a dead letter, and its group is sent again', { timeout: 
   const { page, go, shot, close } = await web.open(open.address);
   const answered = await page.evaluate(async () => (await fetch('./api/v1/jobs/broken/trigger', { method: 'POST', headers: { 'content-type': 'application/json' }, body: '{}' })).status);
   assert.equal(answered, 202);
-  await page.waitForFunction(async () => (await (await fetch('./api/v1/messages?state=dead')).json()).items.length > 0, null, { timeout: 30_000 });
+  await until(open.address, 'messages?state=dead', (items) => items.length > 0);
   await go('#/dead');
   await page.getByText('503').first().waitFor();
   await shot('dead-group');
   await page.getByRole('button', { name: /redrive/i }).first().click();
   await page.getByRole('dialog').getByRole('button', { name: /redrive|send/i }).last().click();
-  await page.waitForFunction(async () => (await (await fetch('./api/v1/executions?job=broken')).json()).items.length > 1, null, { timeout: 30_000 });
+  await until(open.address, 'executions?job=broken', (items) => items.length > 1);
   await close();
 });
 

@@ -115,6 +115,17 @@ export async function run(line, input = '') {
   if (code !== 0) throw new Error(`punctual ${line[0]} ended with ${code}: ${text}`);
 }
 
+/** Asks again and again, with a bound, until the items of a list fit. */
+export async function until(address, path, fits, patience = 30_000) {
+  const end = Date.now() + patience;
+  for (;;) {
+    const { items } = await (await fetch(`${address}/api/v1/${path}`)).json();
+    if (fits(items)) return items;
+    if (Date.now() > end) throw new Error(`${path} did not come to fit: ${JSON.stringify(items).slice(0, 500)}`);
+    await new Promise((later) => { setTimeout(later, 200); });
+  }
+}
+
 /** Waits, with a bound, until the program says something that fits. */
 function said(child, pattern) {
   return new Promise((resolve, reject) => {

@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
-import { browser, site } from './site.mjs';
+import { browser, site, until } from './site.mjs';
 
 let web;
 let open;
@@ -50,7 +50,7 @@ test('a backfill is looked at first, and only then done', { timeout: 90_000 }, a
   assert.equal(await stored(), before, 'looking stores nothing');
   await button.click();
   await page.getByText('5 messages were stored.').waitFor();
-  await page.waitForFunction(async () => (await (await fetch('./api/v1/executions?job=hourly')).json()).items.filter((one) => one.ending === 'succeeded').length >= 5, null, { timeout: 30_000 });
+  await until(open.address, 'executions?job=hourly', (items) => items.filter((one) => one.ending === 'succeeded').length >= 5);
   await go('#/jobs/hourly?tab=history');
   await page.locator('main tbody tr').nth(4).waitFor();
   await shot('backfill-done');

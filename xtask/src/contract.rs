@@ -22,6 +22,8 @@ use crate::workspace::Workspace;
 
 /// What `--with` and `--without` call it.
 pub(crate) const NAME: &str = "contract";
+/// What reports call it.
+pub(crate) const STEP: &str = "the API and its description";
 const TOOLS: VirtualEnvironment = VirtualEnvironment {
     name: "contract",
     requirements: &["schemathesis==4.32.5", "openapi-spec-validator==0.9.0"],

@@ -56,6 +56,8 @@ enum Command {
     Ci(test::Options),
     /// Run the simulation over many seeds, or replay one.
     Simulate(simulate::Options),
+    /// Hold the API of the built program to its description, with a validator and schemathesis.
+    Contract,
     /// Kill workers of real storages again and again, and account for every message.
     Chaos(chaos::Options),
     /// Restart a broker under load again and again, and account for every message.
@@ -104,6 +106,7 @@ fn run(command: Command) -> anyhow::Result<bool> {
             }
         }
         Command::Simulate(options) => simulate::run(&workspace, &options, &mut steps),
+        Command::Contract => steps.run(contract::STEP, || contract::run(&workspace, true)),
         Command::Chaos(options) => chaos::run(&workspace, &options, &mut steps),
         Command::Soak(options) => soak::run(&workspace, &options, &mut steps),
         Command::Generate(options) => generate::run(&workspace, &options, &mut steps),

@@ -83,7 +83,7 @@ pub(crate) fn run(workspace: &Workspace, options: &Options, steps: &mut Steps) -
     }
     if workspace.has("server") && !options.without.iter().any(|name| name == contract::NAME) {
         let is_required = options.with.iter().any(|name| name == contract::NAME);
-        steps.run("the API and its description", || contract::run(workspace, is_required));
+        steps.run(contract::STEP, || contract::run(workspace, is_required));
     }
     simulate::run(workspace, &simulate::Options::first(SEEDS), steps);
     chaos::run(workspace, &chaos::Options::of_test(&options.without), steps);
