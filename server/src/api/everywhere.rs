@@ -21,7 +21,7 @@ const PROBLEM: &str = "application/problem+json";
 const KEY: &str = "Idempotency-Key";
 
 /// Why an operation says no, and what that means.
-const PROBLEMS: [(StatusCode, &str); 11] = [
+const PROBLEMS: [(StatusCode, &str); 12] = [
     (StatusCode::BAD_REQUEST, "The path, the query or the JSON of the body cannot be read."),
     (StatusCode::UNAUTHORIZED, "Nobody knows who calls, or what they showed is wrong."),
     (
@@ -41,6 +41,7 @@ const PROBLEMS: [(StatusCode, &str); 11] = [
         "It was understood and cannot be done; `errors` names the fields.",
     ),
     (StatusCode::TOO_MANY_REQUESTS, "There were too many wrong passwords; wait, then try again."),
+    (StatusCode::BAD_GATEWAY, "Whoever people sign in with does not answer, or not as agreed."),
     (
         StatusCode::SERVICE_UNAVAILABLE,
         "The storage does not answer, or it took too long; wait, then try again.",
@@ -150,7 +151,7 @@ fn complete(operation: &mut Operation, changes: bool) {
         StatusCode::CONFLICT | StatusCode::PAYLOAD_TOO_LARGE => changes,
         StatusCode::UNSUPPORTED_MEDIA_TYPE => has_body,
         StatusCode::UNPROCESSABLE_ENTITY => changes || in_path || in_query,
-        StatusCode::PRECONDITION_FAILED => false,
+        StatusCode::PRECONDITION_FAILED | StatusCode::BAD_GATEWAY => false,
         _ => true,
     });
     let responses = &mut operation.responses.responses;

@@ -121,14 +121,15 @@ async fn an_older_schema_is_brought_up_to_date_with_its_data() {
     let storage = f.open().await;
     offer(&storage, f.message()).await;
     storage.close().await.unwrap();
-    // As version 1 left it: tables, no views, no documents.
+    // As version 1 left it: tables, no views, no documents, fewer indexes.
     let other = f.somebody_else();
     let older = "DROP VIEW punctual_scheduled_jobs; DROP VIEW punctual_job_executions;
                  DROP VIEW punctual_messages; DROP TABLE punctual_document;
+                 DROP INDEX punctual_dead_key; DROP INDEX punctual_dead_job; DROP INDEX punctual_history_key;
                  DELETE FROM punctual_migration WHERE version > 1";
     other.execute_batch(older).unwrap();
     f.open().await.close().await.unwrap();
-    assert_eq!(rows_of(&other, "punctual_migration"), 3);
+    assert_eq!(rows_of(&other, "punctual_migration"), 4);
     assert_eq!(rows_of(&other, "punctual_document"), 0);
     assert_eq!(rows_of(&other, "punctual_messages"), 1);
 }
