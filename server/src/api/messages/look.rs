@@ -13,8 +13,10 @@ use crate::app::App;
 
 /// The most rows one request looks at.
 pub(crate) const LOOKED_AT_MAX: usize = 10_000;
-/// The most pages one request looks at; a storage may find nothing on some.
+/// The most pages a list looks at for one of its own; a storage may find nothing on some.
 const PAGES_MAX: usize = 50;
+/// The same for whoever counts or changes all that match, and waits for it.
+const PAGES_OF_ALL_MAX: usize = 500;
 /// How long one page of a list is looked for; behind that the next one goes on.
 pub(crate) const PATIENCE: Duration = Duration::from_millis(10);
 /// How far the instant of an id may be from the one its message was made at.
@@ -66,9 +68,10 @@ pub(crate) async fn look(
     let now = app.clock.now();
     let mut found = Found { next: wanted.begins(after), ..Found::default() };
     let mut pages = 0;
+    let pages_max = if wanted.is_page { PAGES_MAX } else { PAGES_OF_ALL_MAX };
     // Whoever takes every row has enough with the first page; whoever looks for few goes on in large ones.
     let mut size = limit.clamp(1, PAGE_LIMIT_MAX);
-    while found.looked_at < LOOKED_AT_MAX && pages < PAGES_MAX {
+    while found.looked_at < LOOKED_AT_MAX && pages < pages_max {
         pages += 1;
         let page = Page { after: found.next, limit: size.min(LOOKED_AT_MAX - found.looked_at) };
         let paged = app.punctual.admin().messages(wanted.filter.clone(), page).await?;
