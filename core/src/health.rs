@@ -120,11 +120,17 @@ impl Health {
         }
         if findings.stale > 0 {
             let stale = findings.stale;
-            say(Condition::Degraded, format!("{stale} messages have an owner that is gone"));
+            let messages = if stale == 1 { "message has" } else { "messages have" };
+            say(Condition::Degraded, format!("{stale} {messages} an owner that is gone"));
         }
         if findings.late > 0 {
             let late = findings.late;
-            say(Condition::Degraded, format!("{late} jobs are late; no process fires them"));
+            let jobs = if late == 1 {
+                "job is late; no process fires it"
+            } else {
+                "jobs are late; no process fires them"
+            };
+            say(Condition::Degraded, format!("{late} {jobs}"));
         }
         for problem in &findings.misconfigured {
             say(Condition::Degraded, problem.clone());
@@ -190,6 +196,8 @@ mod tests {
         let health = Health::judge(&Findings { late: 3, ..fine() }, at(100));
         assert_eq!(health.condition, Condition::Degraded);
         assert!(health.reasons[0].contains("3 jobs are late"), "{:?}", health.reasons);
+        let health = Health::judge(&Findings { late: 1, ..fine() }, at(100));
+        assert_eq!(health.reasons, ["1 job is late; no process fires it"]);
         let misconfigured = vec!["the cron text \"x\" of job \"nightly\" is wrong".to_owned()];
         let health = Health::judge(&Findings { misconfigured, ..fine() }, at(100));
         assert_eq!(health.condition, Condition::Degraded);

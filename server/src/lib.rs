@@ -25,6 +25,7 @@ mod live;
 mod metrics;
 mod mount;
 mod node;
+mod outgoing;
 mod page;
 mod problem;
 mod pruner;

@@ -2,15 +2,13 @@
 //! what the document says. Both are asked by tools of others, from the Python package index: a validator, and
 //! schemathesis, which sends what the document allows and what it forbids.
 
-use std::io::{Read as _, Write as _};
-use std::net::{Ipv4Addr, TcpStream};
+use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
-use std::time::Duration;
-use std::{fs, io};
+use std::process::Command;
 
 use anyhow::{Context, Result, bail};
-use xtask::servers::virtual_environment::{PACKAGE, VirtualEnvironment};
+use xtask::servers::asking::is_well;
+use xtask::servers::virtual_environment::{PACKAGE, VirtualEnvironment, runs};
 use xtask::servers::{Durability, Place, Running, Server};
 
 use crate::cargo::pass_or_fail;
@@ -32,8 +30,6 @@ const TOOLS: VirtualEnvironment = VirtualEnvironment {
 const LOOK: &str = "from importlib.metadata import version as v\nimport sys\n\
      sys.exit((v('schemathesis'), v('openapi-spec-validator')) != ('4.32.5', '0.9.0'))";
 const VALIDATE: &str = include_str!("contract.py");
-/// The longest wait for an answer of a program that is being started.
-const PATIENCE: Duration = Duration::from_secs(2);
 /// The longest a run may take, in seconds; it takes about a minute.
 const LENGTH_MAX: &str = "600";
 /// What is checked. Whether everything is accepted that fits the types is not: a cron text, a length or the
@@ -50,15 +46,10 @@ const CONFIGURATION: &str = "[jobs.nightly]\ncron = \"30 2 * * *\"\nzone = \"Eur
      [jobs.often]\nevery = \"1h\"\nhttp = { url = \"http://127.0.0.1:9/\" }\n";
 
 /// Starts the program, then asks whether document and answers fit.
-pub(crate) fn run(workspace: &Workspace, is_required: bool) -> Result<Tally> {
-    let python = match provide() {
-        Ok(python) => python,
-        Err(error) if is_required => return Err(error),
-        Err(error) => {
-            println!("    SKIPPED, the tools are not here: {error:#}");
-            return Ok(Tally { ignored: 1, ..Tally::default() });
-        }
-    };
+pub(crate) fn run(workspace: &Workspace) -> Result<Tally> {
+    let python = provide().with_context(|| {
+        format!("the tools that ask the API are not here; leave them out with --without {NAME}")
+    })?;
     let program = Program { file: program::build(workspace)? };
     // There is one for each run of the tools.
     let program: &'static Program = Box::leak(Box::new(program));
@@ -77,24 +68,17 @@ pub(crate) fn run(workspace: &Workspace, is_required: bool) -> Result<Tally> {
 /// Puts the tools there and answers their Python.
 fn provide() -> Result<PathBuf> {
     let python = TOOLS.program("python").context("no home folder for the tools")?;
-    if has(&python) {
+    if runs(&python, LOOK) {
         return Ok(python);
     }
     if !Path::new("/usr/bin/python3").exists() || TOOLS.create().is_err() {
         needs::provide_packages(&[PACKAGE.to_owned()])?;
         TOOLS.create()?;
     }
-    if !has(&python) {
+    if !runs(&python, LOOK) {
         bail!("{:?} are not there after installing", TOOLS.requirements);
     }
     Ok(python)
-}
-
-fn has(python: &Path) -> bool {
-    let mut command = Command::new(python);
-    let command = command.args(["-c", LOOK]).stdin(Stdio::null());
-    let ended = command.stdout(Stdio::null()).stderr(Stdio::null()).status();
-    ended.is_ok_and(|status| status.success())
 }
 
 /// Every operation but those that wait, with a fixed seed and a bounded number of requests.
@@ -160,23 +144,12 @@ impl Server for Program {
     }
 
     fn is_ready(&self, place: &Place) -> bool {
-        answers(place.port).unwrap_or(false)
+        is_well(place.port, "/health/ready")
     }
 
     fn address(&self, place: &Place) -> String {
         format!("http://127.0.0.1:{}", place.port)
     }
-}
-
-/// Whether it says that it is ready.
-fn answers(port: u16) -> io::Result<bool> {
-    let address = (Ipv4Addr::LOCALHOST, port).into();
-    let mut stream = TcpStream::connect_timeout(&address, PATIENCE)?;
-    stream.set_read_timeout(Some(PATIENCE))?;
-    stream.write_all(b"GET /health/ready HTTP/1.0\r\nHost: localhost\r\n\r\n")?;
-    let mut answer = [0; 12];
-    stream.read_exact(&mut answer)?;
-    Ok(answer.ends_with(b" 200"))
 }
 
 #[cfg(test)]

@@ -106,7 +106,7 @@ fn run(command: Command) -> anyhow::Result<bool> {
             }
         }
         Command::Simulate(options) => simulate::run(&workspace, &options, &mut steps),
-        Command::Contract => steps.run(contract::STEP, || contract::run(&workspace, true)),
+        Command::Contract => steps.run(contract::STEP, || contract::run(&workspace)),
         Command::Chaos(options) => chaos::run(&workspace, &options, &mut steps),
         Command::Soak(options) => soak::run(&workspace, &options, &mut steps),
         Command::Generate(options) => generate::run(&workspace, &options, &mut steps),

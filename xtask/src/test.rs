@@ -82,8 +82,7 @@ pub(crate) fn run(workspace: &Workspace, options: &Options, steps: &mut Steps) -
         steps.run("the dashboard in a browser", || browser::run(workspace));
     }
     if workspace.has("server") && !options.without.iter().any(|name| name == contract::NAME) {
-        let is_required = options.with.iter().any(|name| name == contract::NAME);
-        steps.run(contract::STEP, || contract::run(workspace, is_required));
+        steps.run(contract::STEP, || contract::run(workspace));
     }
     simulate::run(workspace, &simulate::Options::first(SEEDS), steps);
     chaos::run(workspace, &chaos::Options::of_test(&options.without), steps);

@@ -8,9 +8,9 @@ use std::sync::Arc;
 use punctual::{Error, Result};
 use reqwest::Url;
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
-use reqwest::redirect::Policy;
 
 use crate::config::HttpConfig;
+use crate::outgoing;
 
 /// Says what may be called.
 #[derive(Clone, Debug, Default)]
@@ -27,15 +27,7 @@ impl Guard {
     /// A client whose connections this guard lets through. It follows no redirects by itself, because
     /// each has to be looked at.
     pub fn client(&self) -> Result<reqwest::Client> {
-        // The first one who asks decides for the process; who was first does not matter.
-        let _ = rustls::crypto::ring::default_provider().install_default();
-        reqwest::Client::builder()
-            .dns_resolver(Arc::new(self.clone()))
-            .redirect(Policy::none())
-            .no_proxy()
-            .user_agent(concat!("punctual/", env!("CARGO_PKG_VERSION")))
-            .build()
-            .map_err(|error| Error::internal("a client for HTTP cannot be made").caused_by(error))
+        outgoing::client(|builder| builder.dns_resolver(Arc::new(self.clone())))
     }
 
     /// Refuses a URL that may not be called as far as can be seen by itself.

@@ -8,10 +8,10 @@ use async_trait::async_trait;
 use bytes::{Bytes, BytesMut};
 use opentelemetry_http::{HttpClient, HttpError, Request, Response};
 use punctual::{Error, Result};
-use reqwest::redirect::Policy;
 use tokio::runtime::Handle;
 
 use super::PATIENCE;
+use crate::outgoing;
 
 /// The most bytes of an answer that are read; it says little.
 const ANSWER_MAX: usize = 64 * 1024;
@@ -28,17 +28,7 @@ pub(super) struct Client {
 
 impl Client {
     pub(super) fn new(address: &str) -> Result<Self> {
-        // The first one who asks decides for the process; who was first does not matter.
-        let _ = rustls::crypto::ring::default_provider().install_default();
-        let http = reqwest::Client::builder()
-            .redirect(Policy::none())
-            .no_proxy()
-            .timeout(PATIENCE)
-            .user_agent(concat!("punctual/", env!("CARGO_PKG_VERSION")))
-            .build()
-            .map_err(|error| {
-                Error::internal("a client for HTTP cannot be made").caused_by(error)
-            })?;
+        let http = outgoing::client(|builder| builder.timeout(PATIENCE))?;
         let runtime = Handle::try_current()
             .map_err(|error| Error::internal("telemetry needs a runtime").caused_by(error))?;
         Ok(Self { http, runtime, address: address.into(), failing: Arc::default() })

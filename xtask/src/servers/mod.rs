@@ -4,6 +4,7 @@
 //! started it (`Running`, on a leash that also holds when the run is killed) or to the person who asked
 //! for it (`detached`, until `down`). Every scratch folder is on record, so that nothing is forgotten.
 
+pub mod asking;
 pub mod detached;
 mod mqtt;
 mod nats;

@@ -4,21 +4,17 @@
 //! there. It writes its sessions down when it ends in order; a durable one also after every change.
 
 use std::fs;
-use std::io::{Read as _, Write as _};
-use std::net::{Ipv4Addr, TcpStream};
 use std::path::PathBuf;
 use std::process::Command;
-use std::time::Duration;
 
 use anyhow::{Context as _, Result};
 
+use super::asking::ask;
 use super::{Durability, Place, Server};
 
 const PROGRAM: &str = "mosquitto";
 /// Where the package puts it, which is not in everybody's path.
 const SYSTEM_FOLDER: &str = "/usr/sbin";
-/// The longest wait for an answer of a server that is being started.
-const PATIENCE: Duration = Duration::from_secs(1);
 /// A connection of MQTT 3.1.1 without a name, and the answer that welcomes it.
 const HELLO: &[u8] = b"\x10\x0c\x00\x04MQTT\x04\x02\x00\x3c\x00\x00";
 const WELCOME: [u8; 4] = [0x20, 0x02, 0x00, 0x00];
@@ -57,7 +53,7 @@ impl Server for Mqtt {
     }
 
     fn is_ready(&self, place: &Place) -> bool {
-        answers(place.port).unwrap_or(false)
+        ask(place.port, HELLO).is_ok_and(|answer| answer == WELCOME)
     }
 
     fn address(&self, place: &Place) -> String {
@@ -86,17 +82,6 @@ fn settings(place: &Place) -> String {
         text.push_str("autosave_interval 1\n");
     }
     text
-}
-
-/// Whether it welcomes a client.
-fn answers(port: u16) -> std::io::Result<bool> {
-    let address = (Ipv4Addr::LOCALHOST, port).into();
-    let mut stream = TcpStream::connect_timeout(&address, PATIENCE)?;
-    stream.set_read_timeout(Some(PATIENCE))?;
-    stream.write_all(HELLO)?;
-    let mut answer = [0; 4];
-    stream.read_exact(&mut answer)?;
-    Ok(answer == WELCOME)
 }
 
 #[cfg(test)]

@@ -4,18 +4,14 @@
 //! there. It always keeps its append-only file, because tests restart it and look for what was
 //! accepted; a relaxed one only does not wait for the disk.
 
-use std::io::{Read as _, Write as _};
-use std::net::{Ipv4Addr, TcpStream};
 use std::process::Command;
-use std::time::Duration;
 
 use anyhow::Result;
 
+use super::asking::ask;
 use super::{Durability, Place, Server};
 
 const PROGRAM: &str = "redis-server";
-/// The longest wait for an answer of a server that is being started.
-const PATIENCE: Duration = Duration::from_secs(1);
 
 /// A private Redis.
 pub struct Redis;
@@ -54,7 +50,8 @@ impl Server for Redis {
     }
 
     fn is_ready(&self, place: &Place) -> bool {
-        answers(place.port).unwrap_or(false)
+        // While it reads its file it answers something else.
+        ask(place.port, b"PING\r\n").is_ok_and(|answer| &answer == b"+PONG")
     }
 
     fn address(&self, place: &Place) -> String {
@@ -68,17 +65,6 @@ fn flushes(durability: Durability) -> &'static str {
         Durability::Relaxed => "no",
         Durability::Durable => "always",
     }
-}
-
-/// Whether it answers a ping; while it reads its file it answers something else.
-fn answers(port: u16) -> std::io::Result<bool> {
-    let address = (Ipv4Addr::LOCALHOST, port).into();
-    let mut stream = TcpStream::connect_timeout(&address, PATIENCE)?;
-    stream.set_read_timeout(Some(PATIENCE))?;
-    stream.write_all(b"PING\r\n")?;
-    let mut answer = [0; 5];
-    stream.read_exact(&mut answer)?;
-    Ok(&answer == b"+PONG")
 }
 
 #[cfg(test)]

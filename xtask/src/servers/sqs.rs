@@ -5,21 +5,17 @@
 //! It listens on the loopback address only, takes any key and secret, and keeps everything in memory.
 
 use std::fs;
-use std::io::{Read as _, Write as _};
-use std::net::{Ipv4Addr, TcpStream};
-use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
-use std::time::Duration;
+use std::path::PathBuf;
+use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 
-use super::virtual_environment::{self, VirtualEnvironment};
+use super::asking::is_well;
+use super::virtual_environment::{self, VirtualEnvironment, runs};
 use super::{Place, Server};
 
 const MOTO: VirtualEnvironment =
     VirtualEnvironment { name: "moto", requirements: &["moto[server]==5.*"] };
-/// The longest wait for an answer of a server that is being started.
-const PATIENCE: Duration = Duration::from_secs(2);
 /// Whether Python has it; much faster than to import it.
 const LOOK: &str = "from importlib.util import find_spec as f\nimport sys\n\
                     sys.exit(not (f('moto') and f('flask')))";
@@ -64,7 +60,7 @@ impl Server for Sqs {
     }
 
     fn is_ready(&self, place: &Place) -> bool {
-        answers(place.port).unwrap_or(false)
+        is_well(place.port, "/moto-api/data.json")
     }
 
     fn address(&self, place: &Place) -> String {
@@ -74,29 +70,16 @@ impl Server for Sqs {
 
 /// The Python that has it.
 fn python() -> Option<PathBuf> {
-    MOTO.program("python").into_iter().chain([PathBuf::from("python3")]).find(|python| has(python))
-}
-
-fn has(python: &Path) -> bool {
-    let mut command = Command::new(python);
-    let command = command.args(["-c", LOOK]).stdin(Stdio::null());
-    let ended = command.stdout(Stdio::null()).stderr(Stdio::null()).status();
-    ended.is_ok_and(|status| status.success())
-}
-
-/// Whether it answers a request.
-fn answers(port: u16) -> std::io::Result<bool> {
-    let address = (Ipv4Addr::LOCALHOST, port).into();
-    let mut stream = TcpStream::connect_timeout(&address, PATIENCE)?;
-    stream.set_read_timeout(Some(PATIENCE))?;
-    stream.write_all(b"GET /moto-api/data.json HTTP/1.0\r\n\r\n")?;
-    let mut answer = [0; 12];
-    stream.read_exact(&mut answer)?;
-    Ok(answer.ends_with(b" 200"))
+    MOTO.program("python")
+        .into_iter()
+        .chain([PathBuf::from("python3")])
+        .find(|python| runs(python, LOOK))
 }
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
     use super::*;
     use crate::servers::Durability;
 
@@ -109,6 +92,6 @@ mod tests {
 
     #[test]
     fn a_python_that_is_not_there_does_not_have_it() {
-        assert!(!has(Path::new("/no/python/of/this/name")));
+        assert!(!runs(Path::new("/no/python/of/this/name"), LOOK));
     }
 }

@@ -2,7 +2,7 @@
 //! index has and the distribution has not, or not new enough.
 
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, ensure};
 
@@ -39,6 +39,14 @@ impl VirtualEnvironment {
         };
         Some(folder.join("punctual").join(self.name))
     }
+}
+
+/// Whether a Python runs a script to a good end, without a word.
+pub fn runs(python: &Path, script: &str) -> bool {
+    let mut command = Command::new(python);
+    let command = command.args(["-c", script]).stdin(Stdio::null());
+    let ended = command.stdout(Stdio::null()).stderr(Stdio::null()).status();
+    ended.is_ok_and(|status| status.success())
 }
 
 fn program_in(folder: &Path, name: &str) -> PathBuf {

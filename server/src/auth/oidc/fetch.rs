@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use axum::http::StatusCode;
 use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE};
-use reqwest::redirect::Policy;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
+use crate::outgoing;
 use crate::problem::{Answer, Problem};
 
 /// How long the provider may take to answer.
@@ -44,17 +44,7 @@ struct Refusal {
 
 impl Fetcher {
     pub(super) fn new(issuer: &str) -> Answer<Self> {
-        // The first one who asks decides for the process; who was first does not matter.
-        let _ = rustls::crypto::ring::default_provider().install_default();
-        let client = reqwest::Client::builder()
-            .redirect(Policy::none())
-            .no_proxy()
-            .timeout(PATIENCE)
-            .user_agent(concat!("punctual/", env!("CARGO_PKG_VERSION")))
-            .build()
-            .map_err(|error| {
-                punctual::Error::internal("a client for HTTP cannot be made").caused_by(error)
-            })?;
+        let client = outgoing::client(|builder| builder.timeout(PATIENCE))?;
         Ok(Self { client, issuer: issuer.to_owned() })
     }
 

@@ -1,0 +1,25 @@
+//! Asking a server on this machine one thing, to see whether it is ready.
+
+use std::io::{Read as _, Result, Write as _};
+use std::net::{Ipv4Addr, TcpStream};
+use std::time::Duration;
+
+/// The longest wait for an answer of a server that is being started.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// Sends these bytes and answers the first ones that come back.
+pub fn ask<const LENGTH: usize>(port: u16, words: &[u8]) -> Result<[u8; LENGTH]> {
+    let address = (Ipv4Addr::LOCALHOST, port).into();
+    let mut stream = TcpStream::connect_timeout(&address, PATIENCE)?;
+    stream.set_read_timeout(Some(PATIENCE))?;
+    stream.write_all(words)?;
+    let mut answer = [0; LENGTH];
+    stream.read_exact(&mut answer)?;
+    Ok(answer)
+}
+
+/// Whether it answers a path with 200.
+pub fn is_well(port: u16, path: &str) -> bool {
+    let request = format!("GET {path} HTTP/1.0\r\nHost: localhost\r\n\r\n");
+    ask::<12>(port, request.as_bytes()).is_ok_and(|answer| answer.ends_with(b" 200"))
+}
