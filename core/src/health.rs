@@ -211,7 +211,7 @@ mod tests {
         let health = Health::judge(&Findings { stale: 1, ..fine() }, at(100));
         let expected = serde_json::json!({
             "condition": "degraded",
-            "reasons": ["1 messages have an owner that is gone"],
+            "reasons": ["1 message has an owner that is gone"],
             "stale_count": 1,
             "storage_latency_ms": 3,
             "last_tick_age_ms": 1_000,

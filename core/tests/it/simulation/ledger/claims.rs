@@ -1,5 +1,7 @@
 //! Claim and extend, as the contract says them.
 
+use std::cmp::Reverse;
+
 use punctual::jiff::Timestamp;
 use punctual::model::{Lease, LeaseRef, MessageId, MessageRecord, Queue, Source, State};
 use punctual::storage::{Claim, Claimed, Extended};
@@ -16,8 +18,10 @@ impl Ledger {
         claimed: &[Claimed],
     ) {
         self.must(claimed.len() <= claim.limit, "claim keeps its limit", || format!("{claim:?}"));
-        let order =
-            |one: &Claimed| (std::cmp::Reverse(one.message.priority), one.due_at, one.message.id);
+        let order = |one: &Claimed| {
+            let priority = one.message.priority;
+            (claim.first != Some(priority), Reverse(priority), one.due_at, one.message.id)
+        };
         self.must(claimed.is_sorted_by_key(order), "claim keeps its order", || {
             format!("{claimed:?}")
         });

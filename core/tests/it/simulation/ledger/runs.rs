@@ -75,10 +75,11 @@ impl Ledger {
             "attempts never exceed the maximum",
             || format!("{id} is at attempt {attempt} of {most:?}"),
         );
-        let free =
-            self.terms.get(context.topic().as_str()).is_some_and(|terms| terms.snoozes_max > 0);
-        let spent = |run: &&Run| run.message == id && !(free && run.said == Some(Said::Snooze));
-        let spent = self.runs.values().filter(spent).count();
+        // As many snoozes as allowed cost nothing; one more is an attempt like any other.
+        let free = self.terms.get(context.topic().as_str()).map_or(0, |terms| terms.snoozes_max);
+        let runs = || self.runs.values().filter(|run| run.message == id);
+        let snoozes = runs().filter(|run| run.said == Some(Said::Snooze)).count();
+        let spent = runs().count() - snoozes.min(usize::try_from(free).unwrap_or(usize::MAX));
         // An operator who sends it again starts a count of its own.
         let plain = self.calm && !self.redriven.contains(&id);
         self.must(
