@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use punctual::Context;
 use punctual::jiff::Timestamp;
-use punctual::model::{ExecutionId, MessageId, State};
+use punctual::model::{ExecutionId, MessageId, MessageRecord, State};
 use punctual::storage::Settlement;
 
 use super::Ledger;
@@ -143,7 +143,10 @@ impl Ledger {
 
     /// Whether a carried message is in the storage and has not been handed on, or went on purpose.
     pub(crate) fn is_kept(&self, id: MessageId) -> bool {
-        self.gone.contains(&id) || self.state_of(id).is_some_and(|state| state != State::Done)
+        let waits = |record: &MessageRecord| record.state != State::Done;
+        self.gone.contains(&id)
+            || self.messages.get(&id).is_some_and(waits)
+            || self.messages.values().any(|record| waits(record) && stands_for(record) == Some(id))
     }
 
     /// How often each message was done whose executions are all kept.
@@ -162,4 +165,9 @@ impl Ledger {
         };
         self.accepted.iter().filter(nowhere).copied().collect()
     }
+}
+
+/// The carried message that is kept under this identity because its own was taken.
+fn stands_for(record: &MessageRecord) -> Option<MessageId> {
+    record.message.headers.get("punctual-id")?.parse().ok()
 }

@@ -93,7 +93,8 @@ impl Ledger {
             }
             let Some(letter) = dead else { continue };
             let id = letter.message.id;
-            self.finish_carried(id);
+            // A letter may be kept under another identity; its execution names what was delivered.
+            self.finish_carried(execution.message.unwrap_or(id));
             if self.state_of(id).is_some_and(|state| state.is_alive() || state == State::Dead) {
                 continue;
             }
