@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use punctual::jiff::Timestamp;
 use punctual::model::MessageId;
-use punctual::wire::Wire;
+use punctual::wire::{CONTENT_TYPE_UNKNOWN, Wire};
 use redis::{Pipeline, RedisResult, Value, cmd};
 
 use crate::link::Link;
@@ -67,7 +67,7 @@ impl Desk {
             for piece in of_lane.chunks(CALL_MAX) {
                 let mut call = scripts::PUT_BACK.prepare_invoke();
                 call.key(self.streams.key(lane)).key(&self.streams.own);
-                call.arg(&self.group).arg(&self.consumer);
+                call.arg(&self.group).arg(&self.consumer).arg(CONTENT_TYPE_UNKNOWN);
                 for one in piece {
                     call.arg(one.spot.id).arg(one.attempt);
                     call.arg(one.message.to_string()).arg(one.created_at.to_string());

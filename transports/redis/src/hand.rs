@@ -47,8 +47,8 @@ impl Hand {
         })
     }
 
-    pub(crate) fn hold(&self, spot: Spot) {
-        self.held.lock().unwrap_or_else(PoisonError::into_inner).insert(spot);
+    pub(crate) fn hold(&self, spots: impl Iterator<Item = Spot>) {
+        self.held.lock().unwrap_or_else(PoisonError::into_inner).extend(spots);
     }
 
     pub(crate) fn release(&self, spot: Spot) {

@@ -55,7 +55,7 @@ pub(crate) struct Reader {
     pub(crate) wait: Duration,
     pub(crate) room: Arc<Semaphore>,
     pub(crate) prefetch: usize,
-    pub(crate) taken: mpsc::UnboundedSender<Result<Taken>>,
+    pub(crate) taken: mpsc::UnboundedSender<Result<Vec<Taken>>>,
     /// Rings when somebody asks again after an error.
     pub(crate) asked: Arc<Notify>,
     pub(crate) stop: watch::Receiver<bool>,
@@ -73,6 +73,8 @@ pub(crate) struct Progress {
     look_at: Timestamp,
     /// Whose turn it is where there is room for one.
     own_is_next: bool,
+    /// Whether the last read found something in the group's own stream.
+    own_is_used: bool,
 }
 
 /// An entry and how often it was delivered before.
@@ -89,7 +91,7 @@ impl Reader {
             let room = tokio::select! {
                 biased;
                 _ = stop.changed() => return,
-                room = room(&self.room, self.prefetch / 2, &*self.clock) => room,
+                room = room(&self.room, self.batch(), &*self.clock) => room,
             };
             let Some(room) = room else { return };
             let Err(error) = self.turn(room).await else { continue };
@@ -102,6 +104,12 @@ impl Reader {
                 () = self.asked.notified() => {}
             }
         }
+    }
+
+    /// How many one read takes: half of what may be in hand, so that one half is on its way while the other
+    /// is worked on.
+    fn batch(&self) -> usize {
+        (self.prefetch / 2).clamp(1, READ_MAX)
     }
 
     /// Reads once; a group that was removed is made again.
@@ -217,11 +225,15 @@ impl Reader {
     }
 
     /// At most about so many entries of both streams together, because each may give as many as are asked
-    /// for. Where there is room for one, the streams take turns; only when both get one while we wait,
-    /// there is one too many.
+    /// for. The group's own stream is empty most of the time; only while it is not, each is asked for half.
+    /// Where there is room for one, the streams take turns. What comes from the group's own stream beyond
+    /// the room, when it was empty until then, goes back.
     async fn read(&mut self, limit: usize) -> RedisResult<Vec<(Lane, Vec<Entry>)>> {
         if limit > 1 {
-            return self.read_from(&Lane::ALL, limit / 2, Some(self.wait)).await;
+            let each = if self.progress.own_is_used { limit / 2 } else { limit };
+            let read = self.read_from(&Lane::ALL, each, Some(self.wait)).await?;
+            self.progress.own_is_used = read.iter().any(|(lane, _)| *lane == Lane::Own);
+            return Ok(read);
         }
         let first = if self.progress.own_is_next { Lane::Own } else { Lane::Shared };
         self.progress.own_is_next = !self.progress.own_is_next;
@@ -265,6 +277,7 @@ impl Reader {
     ) {
         let now = self.clock.now();
         let stream = self.hand.desk.streams.key(lane);
+        let mut taken = Vec::with_capacity(found.size_hint().0);
         for Found { entry, delivered } in found {
             let spot = Spot { lane, id: entry.id };
             let received = wire::read(entry, &self.topic, stream, now);
@@ -281,38 +294,41 @@ impl Reader {
                 attempt: spent.saturating_add(1),
                 is_given: false,
                 is_settled: false,
-                room: room.split(1),
+                room: room.split(1).or_else(|| self.room.clone().try_acquire_owned().ok()),
             };
             if receipt.room.is_none() {
-                // Both streams had one and there is room for one: dropping it puts it back.
+                // Both streams had something and there is not room for all: dropping it puts it back.
                 continue;
             }
-            self.hand.hold(spot);
-            let _ = self.taken.send(Ok(Taken { poison, receipt }));
+            taken.push(Taken { poison, receipt });
         }
+        self.hand.hold(taken.iter().map(|one| one.receipt.spot));
+        let _ = self.taken.send(Ok(taken));
     }
 }
 
-/// Waits for room and takes all there is. Room comes back delivery by delivery; letting those that are
-/// ready go first, and giving the others a moment, makes one read of many instead of many reads of a few.
+/// Waits for room for as many as are wanted, and takes what there is. Room comes back delivery by delivery;
+/// letting those that are ready go first, and giving the others a moment, makes one read of many instead of
+/// many reads of a few.
 async fn room(
     room: &Arc<Semaphore>,
     wanted: usize,
     clock: &dyn Clock,
 ) -> Option<OwnedSemaphorePermit> {
     let mut first = room.clone().acquire_owned().await.ok()?;
+    let more = wanted - 1;
     for _ in 0..YIELDS_MAX {
-        if room.available_permits() >= wanted {
+        if room.available_permits() >= more {
             break;
         }
         tokio::task::yield_now().await;
     }
-    if room.available_permits() < wanted {
+    if room.available_permits() < more {
         let until = add(clock.now(), ROOM_WAIT);
-        let enough = room.acquire_many(u32::try_from(wanted).unwrap_or(u32::MAX));
+        let enough = room.acquire_many(u32::try_from(more).unwrap_or(u32::MAX));
         let _ = within(clock, until, enough).await;
     }
-    let more = room.available_permits().min(READ_MAX - 1);
+    let more = room.available_permits().min(more);
     if let Ok(more) = room.clone().try_acquire_many_owned(u32::try_from(more).unwrap_or(0)) {
         first.merge(more);
     }

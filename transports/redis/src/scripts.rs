@@ -9,11 +9,12 @@ use redis::Script;
 /// and settles the original. Answers those that were not ours any more.
 ///
 /// The copy is made on the server, so that it is the same to the byte, also when it could not be read. One
-/// that brought no identity gets the one it was delivered with.
+/// that brought no identity gets the one it was delivered with, and the content type it did not name, because
+/// one of ours that names none is JSON.
 pub(crate) static PUT_BACK: LazyLock<Script> = LazyLock::new(|| {
     Script::new(
         "local lost = {}
-        for i = 3, #ARGV, 4 do
+        for i = 4, #ARGV, 4 do
           local id = ARGV[i]
           local held = redis.call('XPENDING', KEYS[1], ARGV[1], id, id, 1, ARGV[2])
           local found = held[1] and redis.call('XRANGE', KEYS[1], id, id)
@@ -32,6 +33,7 @@ pub(crate) static PUT_BACK: LazyLock<Script> = LazyLock::new(|| {
                 new[#new + 1] = value
               end
             end
+            if not known['punctual-id'] then note('content-type', ARGV[3]) end
             note('punctual-id', ARGV[i + 2])
             note('punctual-created', ARGV[i + 3])
             note('punctual-attempt', ARGV[i + 1])

@@ -17,8 +17,8 @@ use crate::streams::{Lane, Spot};
 
 /// The most requests that are settled together.
 const TOGETHER_MAX: usize = 1_024;
-/// How often a call lets more gather.
-const YIELDS_MAX: usize = 8;
+/// How often a call lets more gather after the last that came.
+const QUIET_MAX: usize = 4;
 /// After so many acknowledgements the topic's stream is trimmed.
 const TRIM_EVERY: usize = 10_000;
 
@@ -87,7 +87,8 @@ async fn run(desk: Arc<Desk>, mut asked: mpsc::UnboundedReceiver<Request>, trims
 
 /// Lets the attempts that are ready ask first: one call for many instead of many for a few.
 async fn gather(asked: &mut mpsc::UnboundedReceiver<Request>, requests: &mut Vec<Request>) {
-    for _ in 0..YIELDS_MAX {
+    let mut quiet = 0;
+    while quiet < QUIET_MAX && requests.len() < TOGETHER_MAX {
         tokio::task::yield_now().await;
         let before = requests.len();
         while requests.len() < TOGETHER_MAX
@@ -95,9 +96,7 @@ async fn gather(asked: &mut mpsc::UnboundedReceiver<Request>, requests: &mut Vec
         {
             requests.push(request);
         }
-        if requests.len() == before {
-            return;
-        }
+        quiet = if requests.len() == before { quiet + 1 } else { 0 };
     }
 }
 

@@ -55,7 +55,7 @@ pub(crate) struct Reader {
     /// How long one poll waits.
     pub(crate) wait: Duration,
     pub(crate) room: Arc<Semaphore>,
-    pub(crate) taken: mpsc::UnboundedSender<Result<Taken>>,
+    pub(crate) taken: mpsc::UnboundedSender<Result<Vec<Taken>>>,
     /// Rings when somebody asks again after an error.
     pub(crate) asked: Arc<Notify>,
     pub(crate) stop: watch::Receiver<bool>,
@@ -180,12 +180,17 @@ impl Reader {
             Err(fault) => return Err(Error::from(fault).during("receive")),
         };
         let is_full = found.len() == room.num_permits();
+        let mut taken = Vec::with_capacity(found.len());
         for raw in found {
             let Some(room) = room.split(1) else { break };
-            let Some(taken) = self.delivery(raw, room, progress) else { continue };
-            if !*self.stop.borrow() {
-                let _ = self.taken.send(Ok(taken));
-            } else if let Err(error) = taken.hand_back().await {
+            taken.extend(self.delivery(raw, room, progress));
+        }
+        if !*self.stop.borrow() {
+            let _ = self.taken.send(Ok(taken));
+            return Ok(is_full);
+        }
+        for one in taken {
+            if let Err(error) = one.hand_back().await {
                 tracing::debug!(%error, "a delivery was put back with an attempt spent");
             }
         }
