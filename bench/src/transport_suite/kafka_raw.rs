@@ -20,6 +20,10 @@ const PARTITIONS: i32 = 4;
 /// The most that the cluster or a full queue is waited for.
 const PATIENCE: Duration = Duration::from_secs(20);
 
+/// How long a fetch waits when there is nothing, in milliseconds. The cluster inside the library does not
+/// answer one that waits when something arrives, so this is what both sides would be measured by.
+const FETCH_WAIT: &str = "5";
+
 /// A cluster that lives until it is dropped. It cannot be moved between threads, so it has one.
 pub(super) struct Cluster {
     pub(super) address: String,
@@ -60,7 +64,8 @@ impl Cluster {
     /// Our transport on it.
     pub(super) fn ours(&self, names: &Names) -> KafkaBuilder {
         let transport = KafkaTransport::builder(&self.address).prefix(format!("{}-", names.prefix));
-        transport.join_patience(PATIENCE).property("session.timeout.ms", "6000")
+        let transport = transport.join_patience(PATIENCE).property("session.timeout.ms", "6000");
+        transport.property("fetch.wait.max.ms", FETCH_WAIT)
     }
 }
 
@@ -94,6 +99,8 @@ impl Bare {
             ("auto.commit.interval.ms", "250"),
             ("queued.min.messages", "10000"),
             ("fetch.error.backoff.ms", "100"),
+            ("fetch.queue.backoff.ms", "20"),
+            ("fetch.wait.max.ms", FETCH_WAIT),
         ]);
         let consumer: StreamConsumer = consumer.create()?;
         consumer.subscribe(&[&topic])?;

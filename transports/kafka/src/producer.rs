@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use punctual::clock::{add, within};
+use punctual::jiff::Timestamp;
 use punctual::wire::Wire;
 use punctual::{Error, Message, Result};
 use rdkafka::ClientContext;
@@ -63,11 +64,11 @@ impl Producer {
         let client = self.client();
         let batch = Arc::new(Batch::default());
         let clock = &*self.settings.clock;
-        let until = add(clock.now(), self.settings.timeout + MARGIN);
+        let until = add(clock.now(), self.settings.timeout);
         for record in records {
-            self.enqueue(&client, record, &batch).await?;
+            self.enqueue(&client, record, &batch, until).await?;
         }
-        if within(clock, until, batch.confirmed()).await.is_none() {
+        if within(clock, add(until, MARGIN), batch.confirmed()).await.is_none() {
             return Err(self.fault(RDKafkaErrorCode::MessageTimedOut));
         }
         match batch.failure() {
@@ -76,15 +77,15 @@ impl Producer {
         }
     }
 
-    /// Hands a record to the client; waits for room as long as for a confirmation.
+    /// Hands a record to the client; waits for room until then.
     async fn enqueue(
         &self,
         client: &Client,
         record: &Record<'_>,
         batch: &Arc<Batch>,
+        until: Timestamp,
     ) -> Result<()> {
         let clock = &*self.settings.clock;
-        let until = add(clock.now(), self.settings.timeout);
         loop {
             let Err(error) = hand_over(client, record, batch) else { return Ok(()) };
             let code = error.rdkafka_error_code().unwrap_or(RDKafkaErrorCode::Fail);

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use punctual::Result;
+use punctual::jiff::Timestamp;
 use punctual::model::Topic;
 use rdkafka::consumer::base_consumer::PartitionQueue;
 use rdkafka::consumer::{BaseConsumer, Consumer as _};
@@ -128,7 +129,8 @@ impl Reader {
                 Some(Ok(record)) => {
                     let given = self.desk.lanes().into_iter();
                     let given = given.filter(|(partition, _)| *partition == record.partition());
-                    self.desk.arrive(given.map(|(_, given)| self.arrival(&record, given)));
+                    let now = self.settings.clock.now();
+                    self.desk.arrive(given.map(|(_, given)| self.arrival(&record, given, now)));
                 }
                 Some(Err(KafkaError::MessageConsumptionFatal(code))) => {
                     self.tell(code, client);
@@ -161,12 +163,12 @@ impl Reader {
 
     /// Reads as many records of a partition as there is room for.
     fn fetch(&self, partition: i32, queue: &Queue) {
-        let room = self.desk.room(partition);
+        let (room, now) = (self.desk.room(partition), self.settings.clock.now());
         let mut arrivals = Vec::new();
         while arrivals.len() < room.min(READ_MAX) {
             match queue.records.poll(Duration::ZERO) {
                 None => break,
-                Some(record) => arrivals.extend(self.read_one(record, queue.given)),
+                Some(record) => arrivals.extend(self.read_one(record, queue.given, now)),
             }
         }
         if arrivals.len() == READ_MAX {
@@ -178,9 +180,14 @@ impl Reader {
         }
     }
 
-    fn read_one(&self, record: KafkaResult<BorrowedMessage<'_>>, given: u64) -> Option<Arrival> {
+    fn read_one(
+        &self,
+        record: KafkaResult<BorrowedMessage<'_>>,
+        given: u64,
+        now: Timestamp,
+    ) -> Option<Arrival> {
         match record {
-            Ok(record) => Some(self.arrival(&record, given)),
+            Ok(record) => Some(self.arrival(&record, given, now)),
             Err(error) => {
                 let at = self.settings.at(None);
                 self.desk.trouble(fault::from_kafka(&error, "receive", at));
@@ -189,9 +196,9 @@ impl Reader {
         }
     }
 
-    fn arrival(&self, record: &BorrowedMessage<'_>, given: u64) -> Arrival {
+    fn arrival(&self, record: &BorrowedMessage<'_>, given: u64, now: Timestamp) -> Arrival {
         let slot = Slot { partition: record.partition(), given, offset: record.offset() };
-        let received = wire::read(record, &self.topic, self.settings.clock.now());
+        let received = wire::read(record, &self.topic, now);
         if !received.is_for(&self.group) {
             return Arrival::PassedOver(slot);
         }

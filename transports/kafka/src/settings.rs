@@ -147,6 +147,8 @@ impl Settings {
         config.set("queued.min.messages", AHEAD_MAX);
         config.set("queued.max.messages.kbytes", AHEAD_MAX_KIB);
         config.set("fetch.error.backoff.ms", "100");
+        // Without it a partition that was read ahead far enough rests for a second, however fast it is worked on.
+        config.set("fetch.queue.backoff.ms", "20");
         self.finished(config, is_of_producers)
     }
 
