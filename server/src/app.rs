@@ -29,10 +29,15 @@ pub struct Parts {
     pub clock: Arc<dyn Clock>,
 }
 
-/// What every endpoint shares.
+/// What every endpoint shares. One pointer: every layer around a request has one of its own.
 #[derive(Clone)]
 pub struct App {
-    parts: Arc<Parts>,
+    inner: Arc<Inner>,
+}
+
+#[derive(Clone)]
+struct Inner {
+    parts: Parts,
     audit: Audit,
     auth: Auth,
     demo: bool,
@@ -52,8 +57,8 @@ impl App {
         let (redaction, ours) = (Arc::default(), Arc::default());
         let node = Arc::new(Node::new(parts.clock.now()));
         let (demo, opened) = (false, None);
-        Self {
-            parts: Arc::new(parts),
+        let inner = Inner {
+            parts,
             audit,
             auth,
             demo,
@@ -63,97 +68,104 @@ impl App {
             node,
             #[cfg(feature = "otlp")]
             tracer: None,
-        }
+        };
+        Self { inner: Arc::new(inner) }
+    }
+
+    /// The same with something else in it.
+    fn with(self, change: impl FnOnce(&mut Inner)) -> Self {
+        let mut inner = Arc::unwrap_or_clone(self.inner);
+        change(&mut inner);
+        Self { inner: Arc::new(inner) }
     }
 
     /// Knows callers in this way; without it everybody on this machine may do everything.
     #[must_use]
     pub fn authenticating(self, settings: AuthSettings) -> Self {
-        let auth = Auth::new(settings, &self.parts.documents, &self.parts.clock);
-        Self { auth, ..self }
+        let auth = Auth::new(settings, &self.documents, &self.clock);
+        self.with(|inner| inner.auth = auth)
     }
 
     /// Asks an application's own way to know callers first.
     #[must_use]
     pub fn authenticating_with(self, custom: Arc<dyn Authenticate>) -> Self {
-        let auth = self.auth.clone().custom(custom);
-        Self { auth, ..self }
+        self.with(|inner| inner.auth = inner.auth.clone().custom(custom))
     }
 
     /// Keeps entries of the audit trail for so long; 400 days without it.
     #[must_use]
     pub fn auditing_for(self, kept: std::time::Duration) -> Self {
-        Self { audit: self.audit.clone().keeping(kept), ..self }
+        self.with(|inner| inner.audit = inner.audit.clone().keeping(kept))
     }
 
     /// Says that what is shown is made up.
     #[must_use]
     pub fn demonstrating(self, demo: bool) -> Self {
-        Self { demo, ..self }
+        self.with(|inner| inner.demo = demo)
     }
 
     pub(crate) fn is_demo(&self) -> bool {
-        self.demo
+        self.inner.demo
     }
 
     /// Knows callers.
     pub fn auth(&self) -> &Auth {
-        &self.auth
+        &self.inner.auth
     }
 
     /// Hides what these rules name in every view.
     #[must_use]
     pub fn redacting(self, redaction: Redaction) -> Self {
-        Self { redaction: Arc::new(redaction), ..self }
+        self.with(|inner| inner.redaction = Arc::new(redaction))
     }
 
     /// Says what kind of storage this is, and lets people have it checked.
     #[must_use]
     pub fn stored_in(self, kind: impl Into<String>, opened: Opened) -> Self {
-        Self { opened: Some(Arc::new((kind.into(), opened))), ..self }
+        self.with(|inner| inner.opened = Some(Arc::new((kind.into(), opened))))
     }
 
     /// Says who this node is, what its process counts, and the configuration in force without secrets.
     #[must_use]
     pub fn on_node(self, identity: Identity, meters: Meters, settings: Option<Value>) -> Self {
-        let node = Node { identity, meters, settings, ..Node::new(self.parts.clock.now()) };
-        Self { node: Arc::new(node), ..self }
+        let node = Node { identity, meters, settings, ..Node::new(self.clock.now()) };
+        self.with(|inner| inner.node = Arc::new(node))
     }
 
     /// Makes every request a span of this tracer.
     #[cfg(feature = "otlp")]
     pub(crate) fn traced(self, tracer: Option<opentelemetry_sdk::trace::SdkTracer>) -> Self {
-        Self { tracer, ..self }
+        self.with(|inner| inner.tracer = tracer)
     }
 
     #[cfg(feature = "otlp")]
     pub(crate) fn tracer(&self) -> Option<&opentelemetry_sdk::trace::SdkTracer> {
-        self.tracer.as_ref()
+        self.inner.tracer.as_ref()
     }
 
     /// What this node keeps in memory.
     pub(crate) fn node(&self) -> &Node {
-        &self.node
+        &self.inner.node
     }
 
     /// What nobody gets to see.
     pub fn redaction(&self) -> &Redaction {
-        &self.redaction
+        &self.inner.redaction
     }
 
     /// The kind of storage and the storage as it was opened, when that was said.
     pub(crate) fn opened(&self) -> Option<(&str, &Opened)> {
-        self.opened.as_deref().map(|(kind, opened)| (kind.as_str(), opened))
+        self.inner.opened.as_deref().map(|(kind, opened)| (kind.as_str(), opened))
     }
 
     /// The queues this node has paused.
     pub(crate) fn ours(&self) -> &Ours {
-        &self.ours
+        &self.inner.ours
     }
 
     /// The audit trail: every change is noted there.
     pub fn audit(&self) -> &Audit {
-        &self.audit
+        &self.inner.audit
     }
 }
 
@@ -161,6 +173,6 @@ impl std::ops::Deref for App {
     type Target = Parts;
 
     fn deref(&self) -> &Parts {
-        &self.parts
+        &self.inner.parts
     }
 }

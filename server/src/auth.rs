@@ -15,12 +15,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use axum::extract::{Request, State};
+use axum::extract::Request;
 use axum::http::header::{AUTHORIZATION, COOKIE};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, StatusCode};
-use axum::middleware::Next;
-use axum::response::{IntoResponse, Response};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use punctual::Clock;
@@ -325,24 +323,18 @@ impl Auth {
 
 /// Finds out who calls, and refuses changes that another site makes a browser send. Whom the application
 /// around this router has put in is left alone.
-pub(crate) async fn layer(State(app): State<App>, request: Request, next: Next) -> Response {
+pub(crate) async fn known(app: &App, request: Request) -> Answer<Request> {
     if request.extensions().get::<Caller>().is_some() {
-        return next.run(request).await;
+        return Ok(request);
     }
     let (mut parts, body) = request.into_parts();
     let from = origin::address(&parts);
-    match app.auth().caller(&parts, from).await {
-        Ok(caller) => {
-            if let Err(problem) = origin::check(&parts, caller.as_ref()) {
-                return problem.into_response();
-            }
-            if let Some(caller) = caller {
-                parts.extensions.insert(caller);
-            }
-            next.run(Request::from_parts(parts, body)).await
-        }
-        Err(problem) => problem.into_response(),
+    let caller = app.auth().caller(&parts, from).await?;
+    origin::check(&parts, caller.as_ref())?;
+    if let Some(caller) = caller {
+        parts.extensions.insert(caller);
     }
+    Ok(Request::from_parts(parts, body))
 }
 
 fn authorization(headers: &HeaderMap) -> Option<&str> {

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use axum::body::{Body, to_bytes};
-use axum::extract::{Request, State};
+use axum::extract::Request;
 use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE, ETAG, LOCATION};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 use axum::middleware::Next;
@@ -62,7 +62,7 @@ struct Kept {
 }
 
 /// Answers a changing request that was answered before with the same key, and remembers the others.
-pub(crate) async fn layer(State(app): State<App>, request: Request, next: Next) -> Response {
+pub(crate) async fn remembered(app: App, request: Request, next: Next) -> Response {
     let changes = !matches!(*request.method(), Method::GET | Method::HEAD | Method::OPTIONS);
     let is_of_jobs = changes && request.uri().path().contains("/jobs");
     let _forgetting = is_of_jobs.then(|| Forgetting(app.clone()));

@@ -11,7 +11,7 @@ use axum::http::header::{
     X_CONTENT_TYPE_OPTIONS, X_FRAME_OPTIONS,
 };
 use axum::http::{HeaderValue, StatusCode, Uri};
-use axum::middleware::{Next, from_fn, from_fn_with_state};
+use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use punctual::clock::{add, within};
 use tower_http::catch_panic::CatchPanicLayer;
@@ -35,10 +35,9 @@ pub(crate) fn surround(router: Router<App>, app: &App) -> Router<App> {
         .fallback(nothing)
         .method_not_allowed_fallback(not_so)
         .layer(DefaultBodyLimit::max(BODY_MAX))
-        .layer(from_fn_with_state(app.clone(), in_time))
         .layer(CatchPanicLayer::custom(panicked))
         .layer(CompressionLayer::new().compress_when(compressed))
-        .layer(from_fn(protected))
+        .layer(from_fn_with_state(app.clone(), surrounded))
 }
 
 async fn nothing(uri: Uri) -> Problem {
@@ -53,7 +52,14 @@ async fn not_so(request: Request) -> Problem {
     Problem::new(StatusCode::METHOD_NOT_ALLOWED, sentence)
 }
 
-async fn in_time(State(app): State<App>, request: Request, next: Next) -> Response {
+/// In time, and with the headers that protect a browser.
+async fn surrounded(State(app): State<App>, request: Request, next: Next) -> Response {
+    let is_secure =
+        request.headers().get("x-forwarded-proto").is_some_and(|value| value == "https");
+    protected(in_time(&app, request, next).await, is_secure)
+}
+
+async fn in_time(app: &App, request: Request, next: Next) -> Response {
     let waits = WAITING.iter().any(|path| request.uri().path().ends_with(path));
     if waits {
         return next.run(request).await;
@@ -76,10 +82,7 @@ fn panicked(_: Box<dyn Any + Send + 'static>) -> Response {
     Problem::new(StatusCode::INTERNAL_SERVER_ERROR, sentence).into_response()
 }
 
-async fn protected(request: Request, next: Next) -> Response {
-    let is_secure =
-        request.headers().get("x-forwarded-proto").is_some_and(|value| value == "https");
-    let mut response = next.run(request).await;
+fn protected(mut response: Response, is_secure: bool) -> Response {
     let headers = response.headers_mut();
     let mut set = |name: HeaderName, value: &'static str| {
         headers.entry(name).or_insert(HeaderValue::from_static(value));

@@ -1,7 +1,9 @@
 //! `cargo xtask bench`: hands its arguments to the `punctual-bench` crate, built for release.
 //!
-//! Measurements of storages and transports get private servers that wait for the disk as in production,
-//! unless the environment names others.
+//! Measurements of storages, transports and the server get private servers that wait for the disk as in
+//! production, unless the environment names others. Those of the server also get the program as it is shipped.
+
+use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 use xtask::servers::Durability;
@@ -12,7 +14,10 @@ use crate::needs;
 use crate::workspace::Workspace;
 
 /// The suites that need servers.
-const WITH_SERVERS: [&str; 3] = ["storage", "jobs", "transport"];
+const WITH_SERVERS: [&str; 4] = ["storage", "jobs", "transport", "server"];
+/// The suite that measures the program itself, and how that is built: as it is shipped.
+const SERVER: &str = "server";
+const SHIPPED: &str = "dist";
 /// The back-ends that the bench crate builds only when asked, because they take long.
 const HEAVY: [&str; 3] = ["kafka", "servicebus", "sqs"];
 
@@ -33,7 +38,9 @@ pub(crate) fn run(workspace: &Workspace, options: &Options) -> Result<bool> {
     }
     let mut servers = Servers::default();
     if options.arguments.first().is_some_and(|suite| WITH_SERVERS.contains(&suite.as_str())) {
-        let wanted = local_servers::wanted(workspace, &options.without);
+        let mut wanted = local_servers::wanted(workspace, &options.without);
+        // The server is measured on the storages alone.
+        wanted.retain(|server| !options.is_of_server() || server.name() == "postgres");
         local_servers::sweep(workspace)?;
         local_servers::provide(&wanted)?;
         servers = Servers::start(workspace, &wanted, Durability::Durable)?;
@@ -45,8 +52,37 @@ pub(crate) fn run(workspace: &Workspace, options: &Options) -> Result<bool> {
     let mut command = cargo(workspace, &["run", "--release", "-p", "punctual-bench"]);
     command.args(["--features", &features.join(","), "--"]).args(&options.arguments);
     servers.tell(&mut command);
+    if options.is_of_server() {
+        shipped(workspace, options, &mut command)?;
+    }
     let status = command.status().context("start the benchmark")?;
     Ok(status.success())
+}
+
+impl Options {
+    fn is_of_server(&self) -> bool {
+        self.arguments.first().is_some_and(|suite| suite == SERVER)
+    }
+}
+
+/// Builds the program as it is shipped, with every back-end that is not left out, and says where it is.
+fn shipped(workspace: &Workspace, options: &Options, bench: &mut Command) -> Result<()> {
+    let is_wanted = |name: &&str| !options.without.iter().any(|other| other == *name);
+    let features: Vec<&str> = HEAVY.into_iter().filter(is_wanted).collect();
+    if features.contains(&"kafka") {
+        needs::provide_builds(workspace)?;
+    }
+    let features = features.join(",");
+    let mut build = cargo(workspace, &["build", "--profile", SHIPPED, "-p", "punctual-cli"]);
+    let status = build.args(["--features", &features]).status().context("build the program")?;
+    if !status.success() {
+        bail!("the program cannot be built");
+    }
+    let folder = std::env::var_os("CARGO_TARGET_DIR")
+        .map_or_else(|| workspace.root().join("target"), std::path::PathBuf::from);
+    bench.env("PUNCTUAL_BINARY", folder.join(SHIPPED).join("punctual"));
+    bench.env("PUNCTUAL_BINARY_FEATURES", features);
+    Ok(())
 }
 
 /// What has to be built for a suite: only the transports need the heavy back-ends, and one that was named

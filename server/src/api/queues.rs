@@ -106,7 +106,8 @@ struct QueueDetails {
     /// The queue.
     #[serde(flatten)]
     queue: QueueView,
-    /// The keys with the most messages, among the newest 10000 that are not finished.
+    /// The keys with the most messages, among the newest that are not finished: at most 10000, and as many as
+    /// are found in a moment.
     keys: Vec<KeyView>,
 }
 
@@ -222,7 +223,7 @@ async fn one(
         queue: Some(Queue::from(name)),
         ..MessageFilter::default()
     };
-    let wanted = Wanted::from(filter);
+    let wanted = Wanted::from(filter).as_page();
     let found =
         look(&app, &wanted, None, LOOKED_AT_MAX, |record| record.message.key.is_some()).await?;
     let mut keys: BTreeMap<String, (u64, u64)> = BTreeMap::new();

@@ -12,7 +12,7 @@ use crate::session::Session;
 use crate::value::Param;
 
 /// How many rows of a table are looked at: first, and at most.
-pub(crate) const DEPTHS: [usize; 2] = [1_000, 10_000];
+pub(crate) const DEPTHS: [usize; 2] = [500, 4_000];
 
 /// The tables a page of messages walks over without knowing that it will find something, and their ids.
 pub(crate) fn walked_by_messages(filter: &MessageFilter) -> Vec<(&'static str, &'static str)> {

@@ -12,7 +12,7 @@ use crate::fault::Tried;
 use crate::row::Table;
 
 /// How many rows of a table are looked at: first, and at most.
-pub(crate) const DEPTHS: [usize; 2] = [1_000, 10_000];
+pub(crate) const DEPTHS: [usize; 2] = [500, 4_000];
 
 /// The id down to which a page of messages looks; nothing when it may look at all of them.
 pub(crate) fn floor_of_messages(
