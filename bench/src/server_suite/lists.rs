@@ -101,6 +101,7 @@ fn messages(filled: &Filled) -> Vec<List> {
         list("messages, one", format!("/messages/{middle}")),
         list("messages, how many pending", "/messages/count?state=pending"),
         list("messages, how many done of a queue", "/messages/count?state=done&queue=queue-4"),
+        list("messages, how many of a topic", "/messages/count?topic=topic-3"),
     ]
 }
 

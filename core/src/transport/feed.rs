@@ -140,7 +140,11 @@ mod tests {
         assert_eq!(intake.receive(2).await.unwrap_err().kind(), ErrorKind::Unavailable);
         feed.taken.send(Ok(vec![])).unwrap();
         feed.taken.send(Ok(vec![4])).unwrap();
-        assert_eq!(intake.receive(2).await.unwrap(), [4], "a read that brought nothing is no answer");
+        assert_eq!(
+            intake.receive(2).await.unwrap(),
+            [4],
+            "a read that brought nothing is no answer"
+        );
     }
 
     #[tokio::test]

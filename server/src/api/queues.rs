@@ -223,7 +223,7 @@ async fn one(
         queue: Some(Queue::from(name)),
         ..MessageFilter::default()
     };
-    let wanted = Wanted::from(filter).as_page();
+    let wanted = Wanted::from(filter).in_a_moment();
     let found =
         look(&app, &wanted, None, LOOKED_AT_MAX, |record| record.message.key.is_some()).await?;
     let mut keys: BTreeMap<String, (u64, u64)> = BTreeMap::new();

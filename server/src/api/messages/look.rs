@@ -23,6 +23,12 @@ pub(crate) const PATIENCE: Duration = Duration::from_millis(10);
 pub(crate) const NEAR: Duration = Duration::from_secs(5);
 
 impl Wanted {
+    /// The same for somebody who waits for a page and would rather have a part of it soon.
+    pub(crate) fn in_a_moment(mut self) -> Self {
+        self.is_page = true;
+        self
+    }
+
     /// The id behind which a list begins: what was made later than it ends is not looked at. An id tells when
     /// its message was made, to a few seconds, unless the sender chose it.
     fn begins(&self, after: Option<MessageId>) -> Option<MessageId> {
