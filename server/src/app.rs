@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use jiff::Timestamp;
 use punctual::documents::Documents;
 use punctual::{Clock, Inspect, Punctual, Storage};
 use punctual_connect::Opened;
@@ -141,6 +142,14 @@ impl App {
     #[cfg(feature = "otlp")]
     pub(crate) fn tracer(&self) -> Option<&opentelemetry_sdk::trace::SdkTracer> {
         self.inner.tracer.as_ref()
+    }
+
+    /// Rests until then, or until the process is asked to stop.
+    pub(crate) async fn rest_until(&self, at: Timestamp) {
+        tokio::select! {
+            () = self.clock.sleep_until(at) => {}
+            () = self.punctual.stopping() => {}
+        }
     }
 
     /// What this node keeps in memory.

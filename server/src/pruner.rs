@@ -12,8 +12,6 @@ use crate::app::App;
 
 /// How often it looks for something to delete.
 const INTERVAL: Duration = Duration::from_secs(60);
-/// How often it looks whether the process stops.
-const LOOK_INTERVAL: Duration = Duration::from_secs(1);
 /// The most calls that delete documents in one turn; what is left waits for the next.
 const BATCHES_MAX: usize = 20;
 /// The most entries of the audit trail that one turn deletes one by one.
@@ -21,16 +19,14 @@ const ENTRIES_MAX: usize = 500;
 
 /// Deletes until the process stops. Every node does, since none knows of the others.
 pub(crate) async fn follow(app: App) {
-    let mut due = add(app.clock.now(), INTERVAL);
-    while !app.punctual.is_stopping() {
-        app.clock.sleep_until(due.min(add(app.clock.now(), LOOK_INTERVAL))).await;
-        if app.clock.now() < due {
-            continue;
+    loop {
+        app.rest_until(add(app.clock.now(), INTERVAL)).await;
+        if app.punctual.is_stopping() {
+            return;
         }
         if let Err(error) = turn(&app).await {
             tracing::warn!(%error, "what has expired cannot be deleted; it is tried again");
         }
-        due = add(app.clock.now(), INTERVAL);
     }
 }
 

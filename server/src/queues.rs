@@ -96,7 +96,7 @@ pub async fn follow(app: App) {
             }
         };
         let soon = add(app.clock.now(), INTERVAL);
-        app.clock.sleep_until(next.map_or(soon, |next| next.min(soon))).await;
+        app.rest_until(next.map_or(soon, |next| next.min(soon))).await;
     }
 }
 

@@ -96,7 +96,7 @@ pub(crate) async fn follow(app: App) {
         if app.punctual.is_stopping() {
             return;
         }
-        app.clock.sleep_until(add(app.clock.now(), BEAT)).await;
+        app.rest_until(add(app.clock.now(), BEAT)).await;
     }
 }
 

@@ -68,7 +68,8 @@ impl Options {
 /// Builds the program as it is shipped, with every back-end that is not left out, and says where it is.
 fn shipped(workspace: &Workspace, options: &Options, bench: &mut Command) -> Result<()> {
     let is_wanted = |name: &&str| !options.without.iter().any(|other| other == *name);
-    let features: Vec<&str> = HEAVY.into_iter().filter(is_wanted).collect();
+    let features = HEAVY.into_iter().chain(["otlp"]).filter(is_wanted);
+    let features: Vec<&str> = features.collect();
     if features.contains(&"kafka") {
         needs::provide_builds(workspace)?;
     }

@@ -169,6 +169,11 @@ impl Punctual {
         self.process.stop.is_requested()
     }
 
+    /// Waits until it is asked to stop. Cancel-safe.
+    pub async fn stopping(&self) {
+        self.process.stop.requested().await;
+    }
+
     /// Whether no attempt is under way in this process.
     pub fn is_resting(&self) -> bool {
         self.process.in_flight.len() == 0

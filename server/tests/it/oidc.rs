@@ -109,7 +109,7 @@ async fn audited(site: &Site, what: &str) -> Vec<Value> {
 // spec: C-6
 #[tokio::test]
 async fn the_whole_way_ends_in_an_ordinary_session() {
-    for signer in [Signer::rsa(), Signer::curve()] {
+    for signer in Signer::accepted() {
         let (site, provider) = site(signer).await;
         let before = site.get("/api/v1/session").await.json;
         assert_eq!((&before["auth"], &before["provider"]), (&json!("oidc"), &json!("Example")));

@@ -14,7 +14,8 @@ use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use jiff::Timestamp;
 use ring::rand::SystemRandom;
 use ring::signature::{
-    ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, KeyPair, RSA_PKCS1_SHA256, RsaKeyPair,
+    ECDSA_P256_SHA256_FIXED_SIGNING, ECDSA_P384_SHA384_FIXED_SIGNING, EcdsaKeyPair, KeyPair,
+    RSA_PKCS1_SHA256, RSA_PKCS1_SHA384, RSA_PKCS1_SHA512, RsaEncoding, RsaKeyPair,
     RsaPublicKeyComponents,
 };
 use serde_json::{Value, json};
@@ -28,8 +29,10 @@ const RSA_KEY: &str = include_str!("rsa_key.txt");
 /// What a key is made of.
 #[derive(Clone)]
 pub(crate) enum Signer {
-    Rsa(Arc<RsaKeyPair>),
-    Curve(Arc<EcdsaKeyPair>),
+    /// With the name of its method.
+    Rsa(Arc<RsaKeyPair>, &'static str),
+    /// With the name of its method.
+    Curve(Arc<EcdsaKeyPair>, &'static str),
     /// No signature at all.
     None,
     /// A signature with a secret that both know.
@@ -37,22 +40,36 @@ pub(crate) enum Signer {
 }
 
 impl Signer {
-    pub(crate) fn rsa() -> Self {
+    /// One for each method that is accepted.
+    pub(crate) fn accepted() -> [Self; 5] {
+        let [rsa, rsa_384, rsa_512] = ["RS256", "RS384", "RS512"].map(Self::rsa);
+        [rsa, rsa_384, rsa_512, Self::curve(), Self::curve_by("ES384")]
+    }
+
+    fn rsa(name: &'static str) -> Self {
         let text: String = RSA_KEY.split_whitespace().collect();
         let der = STANDARD.decode(text).unwrap();
-        Self::Rsa(Arc::new(RsaKeyPair::from_pkcs8(&der).unwrap()))
+        Self::Rsa(Arc::new(RsaKeyPair::from_pkcs8(&der).unwrap()), name)
     }
 
     pub(crate) fn curve() -> Self {
-        let (method, random) = (&ECDSA_P256_SHA256_FIXED_SIGNING, SystemRandom::new());
+        Self::curve_by("ES256")
+    }
+
+    fn curve_by(name: &'static str) -> Self {
+        let method = match name {
+            "ES384" => &ECDSA_P384_SHA384_FIXED_SIGNING,
+            _ => &ECDSA_P256_SHA256_FIXED_SIGNING,
+        };
+        let random = SystemRandom::new();
         let der = EcdsaKeyPair::generate_pkcs8(method, &random).unwrap();
-        Self::Curve(Arc::new(EcdsaKeyPair::from_pkcs8(method, der.as_ref(), &random).unwrap()))
+        let key = EcdsaKeyPair::from_pkcs8(method, der.as_ref(), &random).unwrap();
+        Self::Curve(Arc::new(key), name)
     }
 
     fn name(&self) -> &'static str {
         match self {
-            Self::Rsa(_) => "RS256",
-            Self::Curve(_) => "ES256",
+            Self::Rsa(_, name) | Self::Curve(_, name) => name,
             Self::None => "none",
             Self::Shared => "HS256",
         }
@@ -61,12 +78,17 @@ impl Signer {
     fn sign(&self, message: &[u8]) -> Vec<u8> {
         let random = SystemRandom::new();
         match self {
-            Self::Rsa(key) => {
+            Self::Rsa(key, name) => {
+                let method: &dyn RsaEncoding = match *name {
+                    "RS384" => &RSA_PKCS1_SHA384,
+                    "RS512" => &RSA_PKCS1_SHA512,
+                    _ => &RSA_PKCS1_SHA256,
+                };
                 let mut signature = vec![0; key.public().modulus_len()];
-                key.sign(&RSA_PKCS1_SHA256, &random, message, &mut signature).unwrap();
+                key.sign(method, &random, message, &mut signature).unwrap();
                 signature
             }
-            Self::Curve(key) => key.sign(&random, message).unwrap().as_ref().to_vec(),
+            Self::Curve(key, _) => key.sign(&random, message).unwrap().as_ref().to_vec(),
             Self::None => Vec::new(),
             Self::Shared => {
                 let key = ring::hmac::Key::new(ring::hmac::HMAC_SHA256, SECRET.as_bytes());
@@ -79,14 +101,16 @@ impl Signer {
     fn published(&self, kid: &str) -> Value {
         let text = |bytes: &[u8]| URL_SAFE_NO_PAD.encode(bytes);
         match self {
-            Self::Rsa(key) => {
+            Self::Rsa(key, _) => {
                 let RsaPublicKeyComponents { n, e } =
                     RsaPublicKeyComponents::<Vec<u8>>::from(key.public());
                 json!({ "kty": "RSA", "kid": kid, "use": "sig", "n": text(&n), "e": text(&e) })
             }
-            Self::Curve(key) => {
-                let (x, y) = key.public_key().as_ref()[1..].split_at(32);
-                json!({ "kty": "EC", "kid": kid, "crv": "P-256", "x": text(x), "y": text(y) })
+            Self::Curve(key, name) => {
+                let point = &key.public_key().as_ref()[1..];
+                let (x, y) = point.split_at(point.len() / 2);
+                let curve = if *name == "ES384" { "P-384" } else { "P-256" };
+                json!({ "kty": "EC", "kid": kid, "crv": curve, "x": text(x), "y": text(y) })
             }
             _ => json!({ "kty": "oct", "kid": kid, "k": text(SECRET.as_bytes()) }),
         }
