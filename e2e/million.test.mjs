@@ -28,7 +28,7 @@ test('the overview and the list are there at once, with the count', { timeout: 6
   const { page, go, shot, axe, complaints, close } = await web.open(open.address);
   await page.locator('.tiles').waitFor();
   const times = {};
-  for (const name of ['overview', 'messages', 'queues', 'dead', 'batches', 'topics']) {
+  for (const name of ['overview', 'messages', 'queues', 'dead', 'batches', 'topics', 'storage']) {
     await go('#/workers');
     await page.getByRole('heading', { level: 1, name: 'Workers' }).waitFor();
     const began = performance.now();

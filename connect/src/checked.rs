@@ -6,18 +6,16 @@ use crate::opened::Checkup;
 pub(crate) fn sqlite(check: punctual_sqlite::Check) -> Checkup {
     let kibibytes = |bytes: u64| format!("{} KiB", bytes.div_ceil(1024));
     let yes = |is: bool| if is { "yes" } else { "no" }.to_owned();
-    Checkup {
-        facts: vec![
-            ("sound", yes(check.sound)),
-            ("schema", format!("{} of {}", check.schema_version, check.schema_known)),
-            ("journal mode", check.journal_mode),
-            ("size", kibibytes(check.pages * check.page_length)),
-            ("of it free", kibibytes(check.pages_free * check.page_length)),
-            ("in the journal", kibibytes(check.journal_length)),
-            ("locked by others", yes(check.is_locked)),
-        ],
-        findings: check.findings,
-    }
+    let sound = check.sound.map(|sound| ("sound", yes(sound)));
+    let facts = [
+        ("schema", format!("{} of {}", check.schema_version, check.schema_known)),
+        ("journal mode", check.journal_mode),
+        ("size", kibibytes(check.pages * check.page_length)),
+        ("of it free", kibibytes(check.pages_free * check.page_length)),
+        ("in the journal", kibibytes(check.journal_length)),
+        ("locked by others", yes(check.is_locked)),
+    ];
+    Checkup { facts: sound.into_iter().chain(facts).collect(), findings: check.findings }
 }
 
 #[cfg(feature = "postgres")]

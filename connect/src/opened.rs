@@ -60,12 +60,21 @@ impl Opened {
     /// Looks at the storage as a whole. Changes nothing; a large file takes as long as reading it.
     pub async fn check(&self) -> Result<Checkup> {
         match &self.kind {
+            #[cfg(feature = "sqlite")]
+            Kind::Sqlite(storage) => Ok(checked::sqlite(storage.check().await?)),
+            _ => self.glance().await,
+        }
+    }
+
+    /// Looks at how the storage stands, in a moment however much it holds. Changes nothing.
+    pub async fn glance(&self) -> Result<Checkup> {
+        match &self.kind {
             Kind::Memory => {
                 let facts = vec![("kept", "until this process ends".to_owned())];
                 Ok(Checkup { facts, findings: Vec::new() })
             }
             #[cfg(feature = "sqlite")]
-            Kind::Sqlite(storage) => Ok(checked::sqlite(storage.check().await?)),
+            Kind::Sqlite(storage) => Ok(checked::sqlite(storage.glance().await?)),
             #[cfg(feature = "postgres")]
             Kind::Postgres(storage) => Ok(checked::postgres(storage.check().await?)),
         }

@@ -10,7 +10,7 @@ export const workers = {
 };
 
 export const storage = {
-  title: 'Storage', about: 'Where messages and jobs are remembered, how it is, and how much it holds.', kind: 'Kind', findings: 'What is wrong or odd', well: 'All is well.', facts: 'Facts', counts: 'Messages', check: 'Check again', states: { pending: 'Pending', running: 'Running', done: 'Done', dead: 'Dead', cancelled: 'Cancelled' }, doctor: 'The same, with the way to fix it',
+  title: 'Storage', about: 'Where messages and jobs are remembered, how it is, and how much it holds.', kind: 'Kind', findings: 'What is wrong or odd', well: 'All is well.', facts: 'Facts', counts: 'Messages', check: 'Check everything in it', checked: 'Everything in it was checked', glance: 'How it stands was looked at, not everything in it.', states: { pending: 'Pending', running: 'Running', done: 'Done', dead: 'Dead', cancelled: 'Cancelled' }, doctor: 'The same, with the way to fix it',
 };
 
 export const audit = {

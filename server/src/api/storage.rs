@@ -8,18 +8,20 @@ use axum::extract::State;
 use punctual::Clock;
 use punctual::clock::{add, between, within};
 use punctual::model::State as Stored;
-use serde::Serialize;
-use utoipa::ToSchema;
+use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::executions::milliseconds;
 use crate::app::App;
 use crate::caller::{Caller, Role};
+use crate::extract::Query;
+use crate::live::counts_now;
 use crate::problem::Answer;
 
 /// How long a look at the storage as a whole may take.
-const PATIENCE: Duration = Duration::from_secs(10);
+const PATIENCE: Duration = Duration::from_secs(25);
 
 /// What this file answers.
 pub(crate) fn routes() -> OpenApiRouter<App> {
@@ -40,10 +42,27 @@ struct StorageView {
     counts: BTreeMap<&'static str, u64>,
 }
 
+/// How closely it is looked at.
+#[derive(Clone, Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+struct StorageQuery {
+    /// Looks at all that is in it as well, which takes as long as reading it; operators may.
+    #[serde(default)]
+    whole: bool,
+}
+
 /// How the storage is.
-#[utoipa::path(get, path = "/storage", tag = "storage", responses((status = 200, body = StorageView)))]
-async fn one(State(app): State<App>, caller: Caller) -> Answer<Json<StorageView>> {
-    caller.must_be(Role::Viewer)?;
+#[utoipa::path(
+    get, path = "/storage", tag = "storage", params(StorageQuery),
+    responses((status = 200, body = StorageView))
+)]
+async fn one(
+    State(app): State<App>,
+    caller: Caller,
+    Query(query): Query<StorageQuery>,
+) -> Answer<Json<StorageView>> {
+    caller.must_be(if query.whole { Role::Operator } else { Role::Viewer })?;
     let clock: &dyn Clock = &*app.clock;
     let durable = app.storage.is_durable();
     let mut kind = if durable { "storage" } else { "memory" }.to_owned();
@@ -54,7 +73,10 @@ async fn one(State(app): State<App>, caller: Caller) -> Answer<Json<StorageView>
     facts.push(("clocks apart".to_owned(), format!("{apart} ms")));
     if let Some((named, opened)) = app.opened() {
         named.clone_into(&mut kind);
-        match within(clock, add(clock.now(), PATIENCE), opened.check()).await {
+        let looked = async {
+            if query.whole { opened.check().await } else { opened.glance().await }
+        };
+        match within(clock, add(clock.now(), PATIENCE), looked).await {
             Some(Ok(check)) => {
                 facts.extend(check.facts.into_iter().map(|(name, value)| (name.to_owned(), value)));
                 findings.extend(check.findings);
@@ -63,7 +85,7 @@ async fn one(State(app): State<App>, caller: Caller) -> Answer<Json<StorageView>
             None => findings.push(format!("looking at it took more than {} s", PATIENCE.as_secs())),
         }
     }
-    let counted = app.inspect.counts(clock.now()).await?;
+    let counted = counts_now(&app).await?;
     let counts =
         Stored::ALL.map(|state| (state.as_str(), counted.total(state))).into_iter().collect();
     if counted.stale > 0 {

@@ -7,7 +7,8 @@ use punctual::builtin::memory_transport;
 use punctual::model::ProcessId;
 use punctual::uuid::Uuid;
 use punctual::{Context, ManualClock};
-use serde_json::json;
+use punctual_server::Role;
+use serde_json::{Value, json};
 
 use crate::site::Site;
 use crate::work::{claim, finish, idle, publish_to};
@@ -92,4 +93,20 @@ async fn the_storage_says_what_it_holds() {
     let storage = site.get("/api/v1/storage").await.json;
     let facts = storage["facts"].as_array().unwrap();
     assert!(facts.contains(&json!(["kept", "until this process ends"])), "{storage}");
+}
+
+#[tokio::test]
+async fn all_that_is_in_the_storage_is_looked_at_only_when_an_operator_asks() {
+    let folder = tempfile::tempdir().unwrap();
+    let address = format!("sqlite:{}", folder.path().join("checked.db").display());
+    let opened = punctual_connect::open(&address).await.unwrap();
+    let site = idle().changed(|app| app.stored_in("sqlite", opened));
+    let is_sound = |storage: &Value| {
+        storage["facts"].as_array().unwrap().contains(&json!(["sound", "yes"]))
+    };
+    assert!(!is_sound(&site.get("/api/v1/storage").await.json));
+    assert!(is_sound(&site.get("/api/v1/storage?whole=true").await.json));
+    let viewer = site.as_role(Role::Viewer);
+    assert_eq!(viewer.get("/api/v1/storage").await.status, StatusCode::OK);
+    assert_eq!(viewer.get("/api/v1/storage?whole=true").await.status, StatusCode::FORBIDDEN);
 }

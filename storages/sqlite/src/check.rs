@@ -21,8 +21,8 @@ const FREE_ODD: u64 = 2;
 pub struct Check {
     /// What is wrong or odd, in sentences; empty when all is well.
     pub findings: Vec<String>,
-    /// Whether the file itself is sound.
-    pub sound: bool,
+    /// Whether the file itself is sound; none when nobody looked.
+    pub sound: Option<bool>,
     /// The version of the tables.
     pub schema_version: i64,
     /// The version this program works with.
@@ -44,9 +44,18 @@ pub struct Check {
 impl SqliteStorage {
     /// Looks at the whole file, which takes as long as reading it. Changes nothing.
     pub async fn check(&self) -> Result<Check> {
+        self.look(true).await
+    }
+
+    /// Looks at how the file stands and not at what is in it, which takes a moment however large it is.
+    pub async fn glance(&self) -> Result<Check> {
+        self.look(false).await
+    }
+
+    async fn look(&self, at_all: bool) -> Result<Check> {
         let journal = fs::metadata(self.settings.wal_path()).map_or(0, |journal| journal.len());
         let path = self.settings.path.clone();
-        let found = self.readers.read_together(look).await?;
+        let found = self.readers.read_together(move |held| look(held, at_all)).await?;
         let is_locked = self.readers.read(move |_| is_locked(&path)).await?;
         let mut check = Check { journal_length: journal, is_locked, ..found };
         judge(&mut check);
@@ -54,15 +63,20 @@ impl SqliteStorage {
     }
 }
 
-fn look(connection: &Connection) -> Tried<Check> {
-    let damages = damages(connection)?;
+fn look(connection: &Connection, at_all: bool) -> Tried<Check> {
+    let (mut sound, mut findings) = (None, Vec::new());
+    if at_all {
+        findings = damages(connection)?;
+        sound = Some(findings.is_empty());
+        findings.extend(miscounts(connection)?);
+    }
     let number = |pragma: &str| -> Tried<u64> {
         let value: i64 = connection.query_row(&format!("PRAGMA {pragma}"), [], |row| row.get(0))?;
         Ok(u64::try_from(value).unwrap_or(0))
     };
     Ok(Check {
-        sound: damages.is_empty(),
-        findings: damages.into_iter().chain(miscounts(connection)?).collect(),
+        sound,
+        findings,
         schema_version: version(connection)?,
         schema_known: VERSION,
         journal_mode: connection.query_row("PRAGMA journal_mode", [], |row| row.get(0))?,
