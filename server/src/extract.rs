@@ -127,7 +127,10 @@ fn unread(rejection: BytesRejection) -> Problem {
 /// Reads JSON: 400 when it is none, 422 when a value is wrong.
 pub(crate) fn read<T: DeserializeOwned>(bytes: &[u8]) -> Answer<T> {
     // Where in the body something is wrong is found out only when something is.
-    if let Ok(value) = serde_json::from_slice(bytes) {
+    let mut json = serde_json::Deserializer::from_slice(bytes);
+    if let Ok(value) = T::deserialize(Strict(&mut json))
+        && json.end().is_ok()
+    {
         return Ok(value);
     }
     let mut json = serde_json::Deserializer::from_slice(bytes);

@@ -13,6 +13,7 @@ use crate::link::Link;
 use crate::producer::append;
 use crate::scripts;
 use crate::streams::{EntryId, Lane, Spot, Streams};
+use crate::wire::fields;
 
 /// How the names of our consumers begin.
 pub(crate) const CONSUMER: &str = "punctual-";
@@ -89,7 +90,7 @@ impl Desk {
         call.key(self.streams.key(spot.lane)).key(to);
         call.arg(&self.group).arg(&self.consumer).arg(spot.id);
         call.arg(if spot.lane == Lane::Own { "own" } else { "shared" });
-        append(letter, |part| _ = call.arg(part));
+        append(fields(letter), |part| _ = call.arg(part));
         let (rejected, repeated): (u8, _) = self.link.script_again(&call).await?;
         Ok(rejected == 1 || repeated)
     }

@@ -4,16 +4,18 @@
 //! A piece is a transaction: a server that waits for the disk then waits once for it, and not each time it
 //! has read another part of the piece from the connection.
 
+use std::borrow::Cow;
+
 use punctual::jiff::Timestamp;
 use punctual::model::Topic;
 use punctual::transport::Outgoing;
-use punctual::wire::{PREFIX_DEFAULT, Wire, Wrapping};
+use punctual::wire::{PREFIX_DEFAULT, Wrapping};
 use punctual::{Error, Result};
 use redis::{Cmd, Pipeline};
 
 use crate::link::Link;
 use crate::streams;
-use crate::wire::fields;
+use crate::wire::lean;
 
 /// The most entries in one piece; their answers are kept until all are there.
 const PIECE_MAX: usize = 1_024;
@@ -97,14 +99,17 @@ impl Producer {
             call.arg("MAXLEN").arg("~").arg(most);
         }
         call.arg("*");
-        append(&wire, |part| _ = call.arg(part));
+        append(lean(&wire), |part| _ = call.arg(part));
         Ok(call)
     }
 }
 
-/// Appends the fields of a message to whatever takes arguments.
-pub(crate) fn append(wire: &Wire, mut take: impl FnMut(&[u8])) {
-    for (name, value) in fields(wire) {
+/// Appends fields to whatever takes arguments.
+pub(crate) fn append<'a>(
+    fields: impl Iterator<Item = (Cow<'a, str>, &'a [u8])>,
+    mut take: impl FnMut(&[u8]),
+) {
+    for (name, value) in fields {
         take(name.as_bytes());
         take(value);
     }

@@ -1,7 +1,8 @@
 //! How a message lies in a stream: a field `body`, a field `content-type`, and one field for each header,
 //! under the header's own name. A header that is itself called `body` or `content-type` gets `header.` in
 //! front, and so does one that begins with `header.`; nothing is lost on the way. Each field costs the server
-//! time, so an entry of ours has no `content-type` when it is JSON, as nearly all are.
+//! time, so an entry of ours has no `content-type` when it is JSON, as nearly all are; a dead letter has one,
+//! for whoever looks at it.
 //!
 //! Somebody else's entry needs a `body` and nothing more; its other fields are headers.
 
@@ -24,14 +25,19 @@ const ID: &str = "punctual-id";
 /// What the body of an entry of ours is that does not say it.
 const CONTENT_TYPE_OURS: &str = "application/json";
 
-/// The fields of an entry, names and values in turn.
+/// The fields of an entry, names and values.
 pub(crate) fn fields(wire: &Wire) -> impl Iterator<Item = (Cow<'_, str>, &[u8])> {
-    let is_usual = wire.content_type == CONTENT_TYPE_OURS && wire.header(ID).is_some();
-    let content_type = (!is_usual).then_some((CONTENT_TYPE, wire.content_type.as_bytes()));
-    let own = std::iter::once((BODY, &wire.body[..])).chain(content_type);
+    let own = [(BODY, &wire.body[..]), (CONTENT_TYPE, wire.content_type.as_bytes())];
     let headers = wire.headers.iter();
-    own.map(|(name, value)| (Cow::Borrowed(name), value))
+    own.into_iter()
+        .map(|(name, value)| (Cow::Borrowed(name), value))
         .chain(headers.map(|(name, value)| (escaped(name), value.as_bytes())))
+}
+
+/// The same without what an entry of ours need not say.
+pub(crate) fn lean(wire: &Wire) -> impl Iterator<Item = (Cow<'_, str>, &[u8])> {
+    let is_usual = wire.content_type == CONTENT_TYPE_OURS && wire.header(ID).is_some();
+    fields(wire).filter(move |(name, _)| !(is_usual && name == CONTENT_TYPE))
 }
 
 /// An entry of a stream as the server gave it.
@@ -172,7 +178,7 @@ mod tests {
         ] {
             let (body, content_type) = (Bytes::from_static(b"{}"), Cow::Borrowed(content_type));
             let wire = Wire { headers, body, content_type };
-            let written = fields(&wire);
+            let written = lean(&wire);
             let written = written.flat_map(|(name, value)| [text(name.as_bytes()), text(value)]);
             let written: Vec<Value> = written.collect();
             assert_eq!(written.len(), 2 * count, "{written:?}");
