@@ -73,9 +73,8 @@ async fn one(
     facts.push(("clocks apart".to_owned(), format!("{apart} ms")));
     if let Some((named, opened)) = app.opened() {
         named.clone_into(&mut kind);
-        let looked = async {
-            if query.whole { opened.check().await } else { opened.glance().await }
-        };
+        let looked =
+            async { if query.whole { opened.check().await } else { opened.glance().await } };
         match within(clock, add(clock.now(), PATIENCE), looked).await {
             Some(Ok(check)) => {
                 facts.extend(check.facts.into_iter().map(|(name, value)| (name.to_owned(), value)));

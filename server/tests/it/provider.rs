@@ -42,11 +42,15 @@ pub(crate) enum Signer {
 impl Signer {
     /// One for each method that is accepted.
     pub(crate) fn accepted() -> [Self; 5] {
-        let [rsa, rsa_384, rsa_512] = ["RS256", "RS384", "RS512"].map(Self::rsa);
-        [rsa, rsa_384, rsa_512, Self::curve(), Self::curve_by("ES384")]
+        let [rsa_384, rsa_512] = ["RS384", "RS512"].map(Self::rsa_by);
+        [Self::rsa(), rsa_384, rsa_512, Self::curve(), Self::curve_by("ES384")]
     }
 
-    fn rsa(name: &'static str) -> Self {
+    pub(crate) fn rsa() -> Self {
+        Self::rsa_by("RS256")
+    }
+
+    fn rsa_by(name: &'static str) -> Self {
         let text: String = RSA_KEY.split_whitespace().collect();
         let der = STANDARD.decode(text).unwrap();
         Self::Rsa(Arc::new(RsaKeyPair::from_pkcs8(&der).unwrap()), name)

@@ -101,9 +101,8 @@ async fn all_that_is_in_the_storage_is_looked_at_only_when_an_operator_asks() {
     let address = format!("sqlite:{}", folder.path().join("checked.db").display());
     let opened = punctual_connect::open(&address).await.unwrap();
     let site = idle().changed(|app| app.stored_in("sqlite", opened));
-    let is_sound = |storage: &Value| {
-        storage["facts"].as_array().unwrap().contains(&json!(["sound", "yes"]))
-    };
+    let is_sound =
+        |storage: &Value| storage["facts"].as_array().unwrap().contains(&json!(["sound", "yes"]));
     assert!(!is_sound(&site.get("/api/v1/storage").await.json));
     assert!(is_sound(&site.get("/api/v1/storage?whole=true").await.json));
     let viewer = site.as_role(Role::Viewer);
