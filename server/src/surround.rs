@@ -1,21 +1,23 @@
 //! What surrounds every request: bounds of size and time, headers that protect a browser, and problem
 //! documents also for what no endpoint answers.
 
-use std::any::Any;
+use std::panic::AssertUnwindSafe;
 use std::time::Duration;
 
 use axum::Router;
+use axum::body::Body;
 use axum::extract::{DefaultBodyLimit, Request, State};
 use axum::http::header::{
-    CONTENT_SECURITY_POLICY, HeaderName, REFERRER_POLICY, STRICT_TRANSPORT_SECURITY,
-    X_CONTENT_TYPE_OPTIONS, X_FRAME_OPTIONS,
+    ACCEPT_ENCODING, CONTENT_SECURITY_POLICY, HeaderName, REFERRER_POLICY,
+    STRICT_TRANSPORT_SECURITY, X_CONTENT_TYPE_OPTIONS, X_FRAME_OPTIONS,
 };
 use axum::http::{HeaderValue, StatusCode, Uri};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
+use futures_util::FutureExt as _;
 use punctual::clock::{add, within};
-use tower_http::catch_panic::CatchPanicLayer;
-use tower_http::compression::CompressionLayer;
+use tower::ServiceExt as _;
+use tower_http::compression::Compression;
 use tower_http::compression::predicate::{DefaultPredicate, NotForContentType, Predicate as _};
 
 use crate::app::App;
@@ -28,15 +30,13 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// Paths whose requests wait by their nature; each has a bound of its own.
 const WAITING: [&str; 2] = ["/api/v1/events", "/api/v1/work/claim"];
 
-/// Puts everything around a router.
+/// Puts everything around a router. In one layer, because each costs every request some copies of all that
+/// is within.
 pub(crate) fn surround(router: Router<App>, app: &App) -> Router<App> {
-    let compressed = DefaultPredicate::new().and(NotForContentType::new("text/event-stream"));
     router
         .fallback(nothing)
         .method_not_allowed_fallback(not_so)
         .layer(DefaultBodyLimit::max(BODY_MAX))
-        .layer(CatchPanicLayer::custom(panicked))
-        .layer(CompressionLayer::new().compress_when(compressed))
         .layer(from_fn_with_state(app.clone(), surrounded))
 }
 
@@ -52,34 +52,56 @@ async fn not_so(request: Request) -> Problem {
     Problem::new(StatusCode::METHOD_NOT_ALLOWED, sentence)
 }
 
-/// In time, and with the headers that protect a browser.
+/// In time, compressed for who understands it, and with the headers that protect a browser.
 async fn surrounded(State(app): State<App>, request: Request, next: Next) -> Response {
     let is_secure =
         request.headers().get("x-forwarded-proto").is_some_and(|value| value == "https");
-    protected(in_time(&app, request, next).await, is_secure)
+    let waits = WAITING.iter().any(|path| request.uri().path().ends_with(path));
+    let response = if waits {
+        answered(request, next).await
+    } else if tracing::enabled!(tracing::Level::DEBUG) {
+        logged(&app, request, next).await
+    } else {
+        in_time(&app, request, next).await
+    };
+    protected(response, is_secure)
 }
 
-async fn in_time(app: &App, request: Request, next: Next) -> Response {
-    let waits = WAITING.iter().any(|path| request.uri().path().ends_with(path));
-    if waits {
-        return next.run(request).await;
-    }
+async fn logged(app: &App, request: Request, next: Next) -> Response {
     let (method, path) = (request.method().clone(), request.uri().path().to_owned());
     let began = app.clock.now();
-    let answered = within(&*app.clock, add(began, PATIENCE), next.run(request)).await;
-    let response = answered.unwrap_or_else(|| {
-        let sentence = format!("this took longer than {} s; ask for less", PATIENCE.as_secs());
-        Problem::new(StatusCode::SERVICE_UNAVAILABLE, sentence).into_response()
-    });
+    let response = in_time(app, request, next).await;
     let took = punctual::clock::between(began, app.clock.now());
     tracing::debug!(%method, path, status = response.status().as_u16(), took_ms = took.as_millis(), "answered");
     response
 }
 
-fn panicked(_: Box<dyn Any + Send + 'static>) -> Response {
-    tracing::error!("a request ended in a panic");
-    let sentence = "the server has a defect here; its log says more";
-    Problem::new(StatusCode::INTERNAL_SERVER_ERROR, sentence).into_response()
+async fn in_time(app: &App, request: Request, next: Next) -> Response {
+    let until = add(app.clock.now(), PATIENCE);
+    within(&*app.clock, until, answered(request, next)).await.unwrap_or_else(|| {
+        let sentence = format!("this took longer than {} s; ask for less", PATIENCE.as_secs());
+        Problem::new(StatusCode::SERVICE_UNAVAILABLE, sentence).into_response()
+    })
+}
+
+/// The answer, also to what ends in a panic.
+async fn answered(request: Request, next: Next) -> Response {
+    // What an endpoint shares with others is behind locks that outlive a panic.
+    let answered = AssertUnwindSafe(compressed(request, next)).catch_unwind().await;
+    answered.unwrap_or_else(|_| {
+        tracing::error!("a request ended in a panic");
+        let sentence = "the server has a defect here; its log says more";
+        Problem::new(StatusCode::INTERNAL_SERVER_ERROR, sentence).into_response()
+    })
+}
+
+async fn compressed(request: Request, next: Next) -> Response {
+    if !request.headers().contains_key(ACCEPT_ENCODING) {
+        return next.run(request).await;
+    }
+    let worth = DefaultPredicate::new().and(NotForContentType::new("text/event-stream"));
+    let Ok(response) = Compression::new(next).compress_when(worth).oneshot(request).await;
+    response.map(Body::new)
 }
 
 fn protected(mut response: Response, is_secure: bool) -> Response {
