@@ -89,7 +89,9 @@ fn named(text: &str) -> impl Iterator<Item = &str> {
         text.split(sign).skip(1).filter_map(move |rest| rest.split(end).next())
     };
     let imports = after("from '", '\'').chain(after("href=\"", '"')).chain(after("src=\"", '"'));
-    imports.filter(|name| name.starts_with("./") || name.starts_with("../"))
+    // What a module links to in the API is no file.
+    let files = imports.filter(|name| !name.contains("/api/"));
+    files.filter(|name| name.starts_with("./") || name.starts_with("../"))
 }
 
 /// A path beside another.
@@ -114,7 +116,8 @@ mod tests {
 
     #[test]
     fn imports_are_found_and_lead_to_files() {
-        let text = "import { a } from './lib/a.js';\nexport * from '../b.js'; x from 'preact'";
+        let text = "import { a } from './lib/a.js';\nexport * from '../b.js'; x from 'preact' \
+                    <a href=\"./api/v1/session/oidc\">";
         let found: Vec<String> = named(text).map(|name| resolved("/pages/c.js", name)).collect();
         assert_eq!(found, ["/pages/lib/a.js", "/b.js"]);
         assert_eq!(resolved("/", "./app.js"), "/app.js");
