@@ -2,10 +2,9 @@
 //! else is handed `now` or a [`Clock`], so that tests and the simulation own time.
 
 use std::fmt;
-use std::future::{Future, poll_fn};
+use std::future::Future;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
-use std::task::Poll;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -139,12 +138,6 @@ pub async fn within<T>(
     until: Timestamp,
     work: impl Future<Output = T>,
 ) -> Option<T> {
-    let mut work = std::pin::pin!(work);
-    // Most work is done at once, and then no time has to be waited for.
-    let first = poll_fn(|context| Poll::Ready(work.as_mut().poll(context))).await;
-    if let Poll::Ready(value) = first {
-        return Some(value);
-    }
     tokio::select! {
         biased;
         value = work => Some(value),
