@@ -84,6 +84,18 @@ test('the schedule is edited with a preview of the next times', { timeout: 60_00
   await close();
 });
 
+test('everything in the storage is checked when somebody asks', { timeout: 60_000 }, async () => {
+  const { page, go, complaints, close } = await web.open(open.address);
+  await go('#/storage');
+  await page.getByText('not everything in it').waitFor();
+  assert.equal(await page.getByText('sound', { exact: true }).count(), 0);
+  await page.getByRole('button', { name: 'Check everything in it' }).click();
+  await page.getByText('Everything in it was checked').waitFor();
+  await page.getByText('sound', { exact: true }).waitFor();
+  assert.deepEqual(complaints, []);
+  await close();
+});
+
 test('a viewer sees and cannot act, and an admin can', { timeout: 90_000 }, async () => {
   const password = 'a long enough password';
   const closed = await site({ users: [{ name: 'ada', role: 'admin', password }, { name: 'bob', role: 'viewer', password }] });

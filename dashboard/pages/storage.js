@@ -12,9 +12,12 @@ import { storage as text } from '../texts.js';
 
 const ORDER = ['pending', 'running', 'done', 'dead', 'cancelled'];
 
+/** What was looked at, and when: a finding of a check stays until the next one. */
+const Looked = ({ checked }) => html`<p class="faint">${checked ? html`${text.checked} <${Ago} at=${checked.at} />` : text.glance}</p>`;
+
 const Findings = ({ findings, checked }) => (findings.length === 0
-  ? html`<section class="because good"><span class="sign" aria-hidden="true">✓</span><div><h2>${text.well}</h2><p class="faint">${checked ? html`${text.checked} <${Ago} at=${checked.at} />` : text.glance}</p></div></section>`
-  : html`<section class="because warn"><span class="sign" aria-hidden="true">!</span><div><h2>${text.findings}</h2><ul>${findings.map((finding) => html`<li key=${finding}>${finding}</li>`)}</ul><p class="faint">${text.doctor}</p><${Cli} line=${system.doctor()} /></div></section>`);
+  ? html`<section class="because good"><span class="sign" aria-hidden="true">✓</span><div><h2>${text.well}</h2><${Looked} checked=${checked} /></div></section>`
+  : html`<section class="because warn"><span class="sign" aria-hidden="true">!</span><div><h2>${text.findings}</h2><ul>${findings.map((finding) => html`<li key=${finding}>${finding}</li>`)}</ul><${Looked} checked=${checked} /><p class="faint">${text.doctor}</p><${Cli} line=${system.doctor()} /></div></section>`);
 
 const Counts = ({ counts }) => html`<div class="tiles">${ORDER.filter((state) => counts[state] !== undefined).map((state) => html`<a key=${state} class="tile ${state === 'dead' && counts.dead > 0 ? 'bad' : ''}" href=${messagesWith({ state })}><span class="label">${text.states[state]}</span><span class="value">${short(counts[state])}</span></a>`)}</div>`;
 

@@ -20,6 +20,8 @@ const SERVER: &str = "server";
 const SHIPPED: &str = "dist";
 /// The back-ends that the bench crate builds only when asked, because they take long.
 const HEAVY: [&str; 3] = ["kafka", "servicebus", "sqs"];
+/// What else the program is shipped with and does not have by itself.
+const OPTIONAL: [&str; 1] = ["otlp"];
 
 #[derive(clap::Args)]
 pub(crate) struct Options {
@@ -68,7 +70,7 @@ impl Options {
 /// Builds the program as it is shipped, with every back-end that is not left out, and says where it is.
 fn shipped(workspace: &Workspace, options: &Options, bench: &mut Command) -> Result<()> {
     let is_wanted = |name: &&str| !options.without.iter().any(|other| other == *name);
-    let features = HEAVY.into_iter().chain(["otlp"]).filter(is_wanted);
+    let features = HEAVY.into_iter().chain(OPTIONAL).filter(is_wanted);
     let features: Vec<&str> = features.collect();
     if features.contains(&"kafka") {
         needs::provide_builds(workspace)?;

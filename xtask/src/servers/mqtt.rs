@@ -1,7 +1,7 @@
 //! MQTT, by Mosquitto: which package brings it and how a private one is started.
 //!
 //! It listens on the loopback address only, asks for no password, and holds nothing but what tests put
-//! there. It writes its sessions down when it ends in order; a durable one also after every change.
+//! there. It writes its sessions down when it ends in order; a durable one also every second.
 
 use std::fs;
 use std::path::PathBuf;
