@@ -1,17 +1,18 @@
 //! Extend: a lease is renewed by its current token, and by no other.
 
-use punctual::model::LeaseRef;
+use punctual::model::{LeaseRef, State};
 use punctual::policy::Verdict;
-use punctual::storage::{Command, Extended};
+use punctual::storage::{Command, Extended, Settled, Settlement};
 
 use super::Fixture;
-use super::fixture::at;
+use super::fixture::{again, at, at_once, dead};
 
 behaviours! {
     the_current_token_renews_a_lease,
     a_lease_that_ended_unnoticed_can_still_be_renewed,
     a_lease_that_is_gone_is_lost_and_stays_as_it_is,
     renewing_tells_that_a_cancel_was_asked_for,
+    what_is_settled_while_its_lease_is_renewed_is_settled,
 }
 
 pub async fn the_current_token_renews_a_lease(f: Fixture) {
@@ -53,4 +54,34 @@ pub async fn renewing_tells_that_a_cancel_was_asked_for(f: Fixture) {
     let answers = f.storage.extend(&[claimed.lease_ref()], at(300), at(20)).await.unwrap();
     assert_eq!(answers, [Extended::CancelRequested]);
     assert_eq!(f.record(id).await.lease.unwrap().until, at(300), "renewed all the same");
+}
+
+pub async fn what_is_settled_while_its_lease_is_renewed_is_settled(f: Fixture) {
+    for round in 0..4 {
+        f.enqueue_many(30).await;
+        let claimed = f.claim(f.process(), 30, at(round)).await;
+        let leases: Vec<LeaseRef> = claimed.iter().map(|one| one.lease_ref()).collect();
+        let settlements = claimed.iter().enumerate().map(|(index, one)| {
+            let verdict = match index % 3 {
+                0 => again(one, at(1_000)),
+                1 => Verdict::Done,
+                _ => dead(),
+            };
+            Settlement::new(one.lease_ref(), verdict, None)
+        });
+        let settlements: Vec<Settlement> = settlements.collect();
+        let (keeper, settler) = (f.another_node().await, f.storage.clone());
+        let keep = async move { keeper.storage.extend(&leases, at(300), at(round)).await.unwrap() };
+        let settle = async move { settler.settle(settlements, at(round)).await.unwrap() };
+        let (_, settled) = at_once(keep, settle).await;
+        assert_eq!(settled, [Settled::Applied; 30]);
+        for (index, one) in claimed.iter().enumerate() {
+            let expected = [State::Pending, State::Done, State::Dead][index % 3];
+            assert_eq!(
+                f.state(one.message.id).await,
+                Some(expected),
+                "it said that it was settled"
+            );
+        }
+    }
 }

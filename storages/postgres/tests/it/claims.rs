@@ -5,19 +5,20 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use punctual::clock::add;
-use punctual::model::{Message, Priority};
+use punctual::model::{DeadReason, Message, Priority, State};
 use punctual::policy::{Verdict, Why};
-use punctual::storage::{Claimed, Entry, Settlement};
-use punctual::{Clock, Storage, SystemClock};
+use punctual::storage::{Claimed, Entry, Settled, Settlement};
+use punctual::{Clock, Inspect, Storage, SystemClock};
 use punctual_postgres::PostgresStorage;
 
-use crate::place::{Place, settle};
+use crate::place::{Place, eventually, settle, waits_for_a_lock};
 
 punctual_conformance::cases! {
     a_claim_walks_the_index_past_no_future_message,
     four_nodes_claim_and_settle_without_a_deadlock,
     a_message_that_commits_late_with_an_earlier_due_time_is_found,
     an_old_snapshot_does_not_slow_claims_down,
+    a_settlement_that_waits_for_a_renewal_is_written,
 }
 
 // spec: U-17
@@ -44,6 +45,18 @@ async fn a_claim_walks_the_index_past_no_future_message() {
     assert_eq!(claimed.iter().map(|one| one.message.id).collect::<Vec<_>>(), [id]);
 }
 
+/// Due again at once.
+fn again(claimed: &Claimed) -> Verdict {
+    Verdict::Again {
+        due_at: SystemClock.now(),
+        attempt: claimed.attempt,
+        crashes: 0,
+        snoozes: 0,
+        error: None,
+        why: Why::Retry,
+    }
+}
+
 async fn work(place: &Place, storage: &PostgresStorage) -> Vec<Claimed> {
     let mut mine = Vec::new();
     loop {
@@ -53,18 +66,7 @@ async fn work(place: &Place, storage: &PostgresStorage) -> Vec<Claimed> {
         }
         let settlements = claimed.iter().enumerate().map(|(index, one)| Settlement {
             lease: one.lease_ref(),
-            verdict: if index % 7 == 0 && one.attempt == 1 {
-                Verdict::Again {
-                    due_at: SystemClock.now(),
-                    attempt: one.attempt,
-                    crashes: 0,
-                    snoozes: 0,
-                    error: None,
-                    why: Why::Retry,
-                }
-            } else {
-                Verdict::Done
-            },
+            verdict: if index % 7 == 0 && one.attempt == 1 { again(one) } else { Verdict::Done },
             execution: None,
             then: Vec::new(),
         });
@@ -145,4 +147,41 @@ async fn an_old_snapshot_does_not_slow_claims_down() {
     let fresh = place.entries(500);
     storage.enqueue(fresh, SystemClock.now()).await.unwrap();
     assert_eq!(place.claim(&*storage, 500).await.len(), 500);
+}
+
+/// A renewal moves the row to where a statement that began before does not look.
+// spec: H-60
+async fn a_settlement_that_waits_for_a_renewal_is_written() {
+    let place = Place::new();
+    let storage = place.open().await;
+    let (mut keeper, watcher) = (place.client().await, place.client().await);
+    let dead = Verdict::Dead { reason: DeadReason::AttemptsSpent, error: None };
+    let verdicts: [(&[usize], State); 4] = [
+        (&[0], State::Pending),
+        (&[1], State::Done),
+        (&[2], State::Dead),
+        (&[0, 1, 2], State::Pending),
+    ];
+    for (kinds, expected) in verdicts {
+        storage.enqueue(place.entries(kinds.len()), SystemClock.now()).await.unwrap();
+        let claimed = place.claim(&*storage, kinds.len()).await;
+        let settlements = claimed.iter().zip(kinds).map(|(one, kind)| {
+            let verdict = [again(one), Verdict::Done, dead.clone()][*kind].clone();
+            Settlement::new(one.lease_ref(), verdict, None)
+        });
+        let settlements: Vec<Settlement> = settlements.collect();
+        let renewal = keeper.transaction().await.unwrap();
+        let text = format!("UPDATE \"{}\".message SET lease_until = now() + '1 h'", place.schema);
+        renewal.execute(&text, &[]).await.unwrap();
+        let settling = tokio::spawn({
+            let storage = Arc::clone(&storage);
+            async move { storage.settle(settlements, SystemClock.now()).await.unwrap() }
+        });
+        eventually("the settlement waits", || waits_for_a_lock(&watcher, &place.schema)).await;
+        renewal.commit().await.unwrap();
+        assert_eq!(settling.await.unwrap(), vec![Settled::Applied; kinds.len()]);
+        let record = storage.message(claimed[0].message.id).await.unwrap().unwrap();
+        assert_eq!(record.state, expected, "{kinds:?}");
+        settle(&*storage, &place.claim(&*storage, 9).await).await;
+    }
 }

@@ -143,6 +143,13 @@ pub(crate) async fn eventually<F: Future<Output = bool>>(what: &str, mut holds: 
     }
 }
 
+/// Whether a statement about a schema waits for somebody else's.
+pub(crate) async fn waits_for_a_lock(watcher: &Client, schema: &str) -> bool {
+    let waiting = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' \
+                   AND query LIKE '%' || $1 || '%'";
+    watcher.query_one(waiting, &[&schema]).await.unwrap().get::<_, i64>(0) > 0
+}
+
 pub(crate) fn soon(length: Duration) -> Timestamp {
     add(SystemClock.now(), length)
 }

@@ -13,7 +13,7 @@ use punctual::storage::{
 use punctual::{Clock, Outbox as _, Storage, SystemClock};
 use punctual_postgres::PostgresStorage;
 
-use crate::place::{Place, enqueue, eventually, key, settle, soon};
+use crate::place::{Place, enqueue, eventually, key, settle, soon, waits_for_a_lock};
 
 punctual_conformance::cases! {
     a_crowd_larger_than_a_look_hides_no_other_limit,
@@ -126,13 +126,9 @@ async fn what_waits_in_an_open_transaction_is_not_forgotten_when_the_batch_ends(
         let storage = Arc::clone(&storage);
         async move { settle(&*storage, &claimed).await }
     });
-    let waits = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' \
-                 AND query LIKE '%' || $1 || '%'";
     let watcher = place.client().await;
-    eventually("the settlement waits for the transaction", || async {
-        watcher.query_one(waits, &[&place.schema]).await.unwrap().get::<_, i64>(0) > 0
-    })
-    .await;
+    let waits = || waits_for_a_lock(&watcher, &place.schema);
+    eventually("the settlement waits for the transaction", waits).await;
     transaction.commit().await.unwrap();
     assert_eq!(settling.await.unwrap(), [Settled::Applied]);
     assert_eq!(ids(&place.claim(&*storage, 9).await), [id]);
