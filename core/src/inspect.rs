@@ -11,7 +11,7 @@ use jiff::Timestamp;
 use crate::error::Result;
 use crate::model::{
     BatchId, Ending, Execution, ExecutionId, JobName, JobPhase, JobRecord, Key, MessageId,
-    MessageRecord, Queue, State, Topic,
+    MessageRecord, Queue, SkipReason, State, Topic,
 };
 
 /// How many rows a page has when nobody says.
@@ -39,6 +39,17 @@ pub trait Inspect: Send + Sync + 'static {
         filter: ExecutionFilter,
         page: Page<ExecutionId>,
     ) -> Result<Paged<Execution, ExecutionId>>;
+
+    /// The newest runs of each of some jobs, at most so many of each: job after job as they are given, newest
+    /// id first. What was skipped is no run.
+    async fn latest_runs(&self, jobs: &[JobName], each: usize) -> Result<Vec<Execution>> {
+        let mut runs = Vec::new();
+        for job in jobs {
+            let filter = ExecutionFilter { job: Some(job.clone()), ..ExecutionFilter::runs() };
+            runs.extend(self.executions(filter, Page::first(each)).await?.rows);
+        }
+        Ok(runs)
+    }
 
     /// Jobs that match, by name.
     async fn jobs(&self, filter: JobFilter) -> Result<Vec<JobRecord>>;
@@ -84,6 +95,15 @@ pub struct ExecutionFilter {
     pub topic: Option<Topic>,
     /// Only these endings, by name; empty means all.
     pub endings: Vec<&'static str>,
+}
+
+impl ExecutionFilter {
+    /// Everything that ran, so nothing that was skipped.
+    pub fn runs() -> Self {
+        let skipped = Ending::Skipped(SkipReason::Overlap).as_str();
+        let endings = Ending::NAMES.into_iter().filter(|name| *name != skipped).collect();
+        Self { endings, ..Self::default() }
+    }
 }
 
 /// Which jobs; an empty filter means all.

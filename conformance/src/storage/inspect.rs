@@ -22,6 +22,7 @@ behaviours! {
     reading_changes_nothing,
     messages_are_found_by_several_facts_at_once,
     executions_are_found_by_message_topic_and_several_endings,
+    the_latest_runs_of_several_jobs_are_found_together,
     what_is_not_there_is_nothing_and_no_error,
     throughput_tells_endings_and_reasons_apart_and_begins_at_its_instant,
     counts_are_the_same_for_every_node,
@@ -171,6 +172,26 @@ pub async fn messages_are_found_by_several_facts_at_once(f: Fixture) {
     };
     assert_eq!(found(&f, filter.clone()).await, [wanted]);
     assert_eq!(found(&f, MessageFilter { states: vec![State::Dead], ..filter }).await, []);
+}
+
+pub async fn the_latest_runs_of_several_jobs_are_found_together(f: Fixture) {
+    let mut runs = Vec::new();
+    for second in 0..4 {
+        for job in ["backup", "report"] {
+            runs.push(f.finish(f.run_of(job, at(second)), Verdict::Done, at(second)).await);
+        }
+    }
+    f.finish(f.message(), Verdict::Done, at(9)).await;
+    f.enqueue(f.run_of("report", at(5))).await;
+    let claimed = f.claim_one(at(5)).await;
+    let ending = Ending::Skipped(SkipReason::Overlap);
+    let skipped = Execution { ending, ..f.execution(&claimed, at(5)) };
+    f.settle_with(&claimed, Verdict::Done, skipped).await;
+    let jobs = ["report", "nobody", "backup"].map(|name| JobName::new(name).unwrap());
+    let found = f.inspect.latest_runs(&jobs, 3).await.unwrap();
+    let found: Vec<MessageId> = found.into_iter().filter_map(|run| run.message).collect();
+    assert_eq!(found, [runs[7], runs[5], runs[3], runs[6], runs[4], runs[2]]);
+    assert_eq!(f.inspect.latest_runs(&[], 3).await.unwrap(), []);
 }
 
 pub async fn executions_are_found_by_message_topic_and_several_endings(f: Fixture) {

@@ -2,7 +2,7 @@
 
 use punctual::model::{LeaseRef, State};
 use punctual::policy::Verdict;
-use punctual::storage::{Command, Extended, Settled, Settlement};
+use punctual::storage::{Claimed, Command, Extended, Settled, Settlement};
 
 use super::Fixture;
 use super::fixture::{again, at, at_once, dead};
@@ -60,7 +60,7 @@ pub async fn what_is_settled_while_its_lease_is_renewed_is_settled(f: Fixture) {
     for round in 0..4 {
         f.enqueue_many(30).await;
         let claimed = f.claim(f.process(), 30, at(round)).await;
-        let leases: Vec<LeaseRef> = claimed.iter().map(|one| one.lease_ref()).collect();
+        let leases: Vec<LeaseRef> = claimed.iter().map(Claimed::lease_ref).collect();
         let settlements = claimed.iter().enumerate().map(|(index, one)| {
             let verdict = match index % 3 {
                 0 => again(one, at(1_000)),

@@ -229,6 +229,29 @@ impl Inner {
         rows.iter().map(execution).collect::<Result<Vec<_>, _>>()
     }
 
+    /// One walk of the index for each job, in one statement.
+    pub(crate) async fn latest_runs(
+        &self,
+        jobs: &[JobName],
+        each: usize,
+    ) -> Result<Vec<Execution>> {
+        let text = format!(
+            "SELECT {EXECUTION} FROM unnest($1::text[]) WITH ORDINALITY AS of(name, place) \
+             CROSS JOIN LATERAL (SELECT h.* FROM {}.history h \
+                WHERE h.id IS NOT NULL AND h.job = of.name AND h.ending = ANY($2) \
+                ORDER BY h.id DESC LIMIT {}) AS h ORDER BY place, id DESC",
+            self.schema.quoted,
+            Page::<ExecutionId>::first(each).bounded(),
+        );
+        let names: Vec<&str> = jobs.iter().map(JobName::as_str).collect();
+        let endings = endings_named(&ExecutionFilter::runs().endings);
+        attempt!(self, |held| async {
+            let params: [Param<'_>; 2] = [(&names, Type::TEXT_ARRAY), (&endings, Type::INT2_ARRAY)];
+            let rows = held.ask(&text, &params).await?;
+            rows.iter().map(execution).collect::<Result<Vec<_>, _>>()
+        })
+    }
+
     pub(crate) async fn jobs(&self, filter: &JobFilter) -> Result<Vec<JobRecord>> {
         let mut wanted = Wanted::default();
         wanted.text("app", filter.app.as_deref());

@@ -299,6 +299,10 @@ impl Inspect for PostgresStorage {
         self.inner.executions(&filter, page).await
     }
 
+    async fn latest_runs(&self, jobs: &[JobName], each: usize) -> Result<Vec<Execution>> {
+        self.inner.latest_runs(jobs, each).await
+    }
+
     async fn jobs(&self, filter: JobFilter) -> Result<Vec<JobRecord>> {
         self.inner.jobs(&filter).await
     }

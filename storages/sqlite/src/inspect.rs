@@ -39,6 +39,11 @@ impl Inspect for SqliteStorage {
         self.readers.read(move |connection| reading::executions(connection, &filter, page)).await
     }
 
+    async fn latest_runs(&self, jobs: &[JobName], each: usize) -> Result<Vec<Execution>> {
+        let jobs = jobs.to_vec();
+        self.readers.read(move |connection| reading::latest_runs(connection, &jobs, each)).await
+    }
+
     async fn jobs(&self, filter: JobFilter) -> Result<Vec<JobRecord>> {
         self.readers.read(move |connection| reading::jobs(connection, &filter)).await
     }

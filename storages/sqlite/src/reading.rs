@@ -223,6 +223,21 @@ fn executions_from(
     Ok(found)
 }
 
+/// The newest runs of each of some jobs.
+pub(crate) fn latest_runs(
+    connection: &Connection,
+    jobs: &[JobName],
+    each: usize,
+) -> Tried<Vec<Execution>> {
+    let mut filter = ExecutionFilter::runs();
+    let mut runs = Vec::new();
+    for job in jobs {
+        filter.job = Some(job.clone());
+        runs.extend(executions(connection, &filter, Page::first(each))?.rows);
+    }
+    Ok(runs)
+}
+
 /// Jobs that match, by name.
 pub(crate) fn jobs(connection: &Connection, filter: &JobFilter) -> Tried<Vec<JobRecord>> {
     let mut conditions = Conditions::default();

@@ -4,7 +4,6 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use futures_util::future::try_join_all;
 use jiff::Timestamp;
 
 use super::health::no_answer;
@@ -12,14 +11,13 @@ use super::{Admin, PATIENCE};
 use crate::clock::{Clock, add, within};
 use crate::error::{Error, Result};
 use crate::inspect::{ExecutionFilter, JobFilter, MessageFilter, PAGE_LIMIT_MAX, Page};
-use crate::model::{Ending, Execution, JobName, JobRecord, State, Topic};
+use crate::model::{Execution, JobName, JobRecord, State, Topic};
 use crate::status::{Found, JobStatus, Status};
 
 /// How many of the newest executions are looked at for the last run of each job.
 const NEWEST_MAX: usize = 500;
-/// How many jobs are then asked for by name, and how many at once.
+/// How many jobs are then asked for by name.
 const ASKED_MAX: usize = 100;
-const TOGETHER_MAX: usize = 16;
 
 /// What the storage says about the jobs.
 #[derive(Default)]
@@ -63,7 +61,9 @@ impl Admin {
         let place = process.declarations.iter().position(|declared| declared.job.name == name);
         let declarations = place.map_or(&[][..], |place| &process.declarations[place..=place]);
         let running = self.running(Some(name.clone())).await?;
-        let mut latest: BTreeMap<_, _> = self.last_of(&name).await?.into_iter().collect();
+        let last = process.inspect.latest_runs(std::slice::from_ref(&name), 1).await?.pop();
+        let mut latest: BTreeMap<_, _> =
+            last.map(|last| (name.clone(), Arc::new(last))).into_iter().collect();
         let created_at = record.as_ref().map_or(Timestamp::MIN, |record| record.created_at);
         keep_later(&mut latest, self.recent_since(&name, created_at));
         let stored = Ok(record.into_iter().collect());
@@ -93,10 +93,10 @@ impl Admin {
         // Those that are known to have run first; the bound is for the rest.
         unknown.sort_by_key(|record| record.runs == 0);
         unknown.truncate(ASKED_MAX);
-        for some in unknown.chunks(TOGETHER_MAX) {
-            let asked = some.iter().map(|record| self.last_of(&record.job.name));
-            let found = try_join_all(asked).await?;
-            latest.extend(found.into_iter().flatten());
+        let unknown: Vec<JobName> =
+            unknown.into_iter().map(|record| record.job.name.clone()).collect();
+        for last in self.process.inspect.latest_runs(&unknown, 1).await? {
+            latest.extend(last.job.clone().map(|name| (name, Arc::new(last))));
         }
         Ok(Stored { records, running, latest })
     }
@@ -128,7 +128,9 @@ impl Admin {
     /// The last run of each job among the newest executions.
     async fn newest(&self) -> Result<BTreeMap<JobName, Arc<Execution>>> {
         let mut latest: BTreeMap<JobName, Arc<Execution>> = BTreeMap::new();
-        for execution in self.executions(runs(None), Page::first(NEWEST_MAX)).await?.rows {
+        for execution in
+            self.executions(ExecutionFilter::runs(), Page::first(NEWEST_MAX)).await?.rows
+        {
             let Some(job) = execution.job.clone() else { continue };
             match latest.get(&job) {
                 Some(known) if known.ended_at >= execution.ended_at => {}
@@ -138,12 +140,6 @@ impl Admin {
             }
         }
         Ok(latest)
-    }
-
-    async fn last_of(&self, job: &JobName) -> Result<Option<(JobName, Arc<Execution>)>> {
-        let paged = self.executions(runs(Some(job.clone())), Page::first(1)).await?;
-        let last = paged.rows.into_iter().next();
-        Ok(last.map(|last| (job.clone(), Arc::new(last))))
     }
 }
 
@@ -158,11 +154,4 @@ fn keep_later(
     if here.ended_at > known.ended_at {
         *known = here;
     }
-}
-
-/// Executions that ran, of one job or of all.
-fn runs(job: Option<JobName>) -> ExecutionFilter {
-    let ran = |name: &&str| *name != Ending::Skipped(crate::model::SkipReason::Overlap).as_str();
-    let endings = Ending::NAMES.into_iter().filter(ran).collect();
-    ExecutionFilter { job, endings, ..ExecutionFilter::default() }
 }

@@ -1,11 +1,12 @@
 //! The list of jobs, one of them, and what it has done.
 
+use std::collections::BTreeMap;
+
 use axum::Json;
 use axum::extract::State;
 use axum::http::HeaderMap;
-use futures_util::future::try_join_all;
-use punctual::inspect::{ExecutionFilter, Page};
-use punctual::model::{Ending, Execution, JobName, SkipReason};
+use punctual::inspect::ExecutionFilter;
+use punctual::model::{Ending, Execution, JobName};
 use punctual::status::JobStatus;
 use serde::Deserialize;
 use utoipa::{IntoParams, ToSchema};
@@ -24,7 +25,7 @@ use crate::statuses::statuses;
 /// How many of its latest runs a job shows.
 const RECENT_MAX: usize = 30;
 /// How many jobs are asked about at once.
-const TOGETHER_MAX: usize = 16;
+const TOGETHER_MAX: usize = 100;
 
 /// Which jobs, and in which order.
 #[derive(Clone, Debug, Default, Deserialize, IntoParams)]
@@ -88,13 +89,14 @@ pub(super) async fn list(
     let rest = jobs.len().saturating_sub(start);
     let page: Vec<JobStatus> = jobs.into_iter().skip(start).take(limit).cloned().collect();
     let next = page.last().filter(|_| rest > limit).map(|job| job.name.to_string());
-    let asks = status.storage_error.is_none();
-    let mut items = Vec::with_capacity(page.len());
-    let mut page = page.into_iter().peekable();
-    while page.peek().is_some() {
-        let some: Vec<JobStatus> = page.by_ref().take(TOGETHER_MAX).collect();
-        items.extend(try_join_all(some.into_iter().map(|job| viewed(&app, job, asks))).await?);
-    }
+    let names: Vec<JobName> = page.iter().map(|job| job.name.clone()).collect();
+    let asked = if status.storage_error.is_none() { names.as_slice() } else { &[] };
+    let mut runs = runs_of(&app, asked).await?;
+    let items = page.into_iter().map(|job| {
+        let recent = runs.remove(&job.name).unwrap_or_default();
+        viewed(&app, job, &recent)
+    });
+    let items = items.collect();
     Ok(Json(Listing { items, next }))
 }
 
@@ -150,21 +152,26 @@ pub(super) async fn show(
 pub(super) async fn answer(app: &App, name: &str) -> Answer<(HeaderMap, Json<JobView>)> {
     let status = find(app, name).await?;
     let headers = tag::header(&status.record);
-    Ok((headers, Json(viewed(app, status, true).await?)))
+    let recent = app.inspect.latest_runs(std::slice::from_ref(&status.name), RECENT_MAX).await?;
+    Ok((headers, Json(viewed(app, status, &recent))))
 }
 
-async fn viewed(app: &App, status: JobStatus, asks: bool) -> Answer<JobView> {
-    let recent = if asks { recent(app, &status.name).await? } else { Vec::new() };
-    let view = JobView::new(status, &recent, app.punctual.admin().misfire_threshold());
-    Ok(view.redacted(app.redaction()))
+fn viewed(app: &App, status: JobStatus, recent: &[Execution]) -> JobView {
+    let view = JobView::new(status, recent, app.punctual.admin().misfire_threshold());
+    view.redacted(app.redaction())
 }
 
-/// The latest runs of a job, newest first.
-async fn recent(app: &App, name: &JobName) -> Answer<Vec<Execution>> {
-    let skipped = Ending::Skipped(SkipReason::Overlap).as_str();
-    let endings = Ending::NAMES.into_iter().filter(|name| *name != skipped).collect();
-    let filter = ExecutionFilter { job: Some(name.clone()), endings, ..ExecutionFilter::default() };
-    Ok(app.inspect.executions(filter, Page::first(RECENT_MAX)).await?.rows)
+/// The latest runs of some jobs, newest first.
+async fn runs_of(app: &App, names: &[JobName]) -> Answer<BTreeMap<JobName, Vec<Execution>>> {
+    let mut runs: BTreeMap<JobName, Vec<Execution>> = BTreeMap::new();
+    for some in names.chunks(TOGETHER_MAX) {
+        for run in app.inspect.latest_runs(some, RECENT_MAX).await? {
+            if let Some(job) = run.job.clone() {
+                runs.entry(job).or_default().push(run);
+            }
+        }
+    }
+    Ok(runs)
 }
 
 /// Which executions of a job.
