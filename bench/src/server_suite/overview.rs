@@ -14,8 +14,10 @@ use crate::figure::{Figure, percentile};
 /// How often the page is loaded, and how long after each other, so that nothing is remembered.
 const TIMES: usize = 5;
 const REST: Duration = Duration::from_millis(2_100);
-/// The charts of the page.
-pub(super) const CHARTS: [&str; 7] =
+/// What the page asks for again and again.
+const OVERVIEW: &str = "/api/v1/overview";
+/// Its charts.
+const CHARTS: [&str; 7] =
     ["throughput", "wait", "run", "queue_age", "lateness", "concurrency", "dead"];
 /// How long the charts reach back, in seconds.
 const RANGE: i64 = 600;
@@ -56,16 +58,24 @@ pub(super) async fn measure(filled: &Filled) -> Result<Figure> {
     })
 }
 
-/// What the page asks of the API.
+/// What the page asks of the API when it is opened.
 pub(super) fn asked() -> Vec<String> {
+    let first = ["/api/v1/session", OVERVIEW].map(str::to_owned);
+    first.into_iter().chain(charts(RANGE)).collect()
+}
+
+/// What it asks from then on: of the charts only what came since.
+pub(super) fn asked_again(every: Duration) -> Vec<String> {
+    let seconds = i64::try_from(every.as_secs()).unwrap_or(RANGE) + 1;
+    std::iter::once(OVERVIEW.to_owned()).chain(charts(seconds)).collect()
+}
+
+fn charts(seconds: i64) -> impl Iterator<Item = String> {
     let now = Timestamp::now().as_second();
     let instant =
         |second: i64| Timestamp::from_second(second).map(|at| at.to_string()).unwrap_or_default();
-    let charts = CHARTS.iter().map(|name| {
-        let (from, to) = (instant(now - RANGE), instant(now));
-        format!("/api/v1/series?name={name}&step=1s&from={from}&to={to}")
-    });
-    ["/api/v1/session", "/api/v1/overview"].map(str::to_owned).into_iter().chain(charts).collect()
+    let (from, to) = (instant(now - seconds), instant(now));
+    CHARTS.iter().map(move |name| format!("/api/v1/series?name={name}&step=1s&from={from}&to={to}"))
 }
 
 /// The page and all files that it, and they, name.
