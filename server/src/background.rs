@@ -1,16 +1,22 @@
 //! What a node does besides answering and working: writes itself down, takes figures, obeys what operators
 //! said of queues, turns events into webhooks, and deletes what has expired.
 
+use futures_util::future::BoxFuture;
+use futures_util::stream::{FuturesUnordered, StreamExt as _};
+
 use crate::app::App;
 use crate::{live, pruner, queues, register, webhooks};
 
 /// Does all of it until the process stops.
 pub async fn attend(app: App) {
-    tokio::join!(
-        queues::follow(app.clone()),
-        register::follow(app.clone()),
-        live::follow(app.clone()),
-        pruner::follow(app.clone()),
-        webhooks::follow(app),
-    );
+    let parts: [BoxFuture<'static, ()>; 5] = [
+        Box::pin(queues::follow(app.clone())),
+        Box::pin(register::follow(app.clone())),
+        Box::pin(live::follow(app.clone())),
+        Box::pin(pruner::follow(app.clone())),
+        Box::pin(webhooks::follow(app)),
+    ];
+    // Each is woken for itself: an event, of which there are many, must not wake those that wait for a time.
+    let mut parts: FuturesUnordered<_> = parts.into_iter().collect();
+    while parts.next().await.is_some() {}
 }

@@ -130,7 +130,7 @@ impl PublishRequest {
             if holds_hidden(value) {
                 return Err(hidden_content("json"));
             }
-            Ok(Content::raw(value.to_string(), kind("application/json")))
+            Ok(Content::raw(Content::json(value)?.bytes, kind("application/json")))
         };
         match (self.body.as_ref().or(self.json.as_ref()), &self.text, &self.base64) {
             (Some(value), None, None) if self.body.is_none() || self.json.is_none() => {
