@@ -1,5 +1,5 @@
 //! One answer for many who ask at the same time: it is found out once, by the first, and holds for a while.
-//! What was costly to find holds longer, so that finding it never takes more than a fiftieth of the time, and
+//! What was costly to find holds longer, so that finding it never takes more than half a percent of the time, and
 //! who asks for it gets the one before while it is found anew.
 
 use std::sync::{Mutex as Short, MutexGuard, PoisonError};
@@ -11,7 +11,7 @@ use punctual::{Clock, Result};
 use tokio::sync::Mutex;
 
 /// How many times as long as it took an answer holds.
-const HOLDS: u32 = 50;
+const HOLDS: u32 = 200;
 /// The longest that an answer holds because it was costly.
 const HOLDS_MAX: Duration = Duration::from_secs(60);
 /// From when on an answer is costly.
@@ -174,16 +174,16 @@ mod tests {
         };
         let ask = || cached.get(&clock, Duration::ZERO, find());
         assert_eq!(ask().await.unwrap(), 0);
-        clock.advance(Duration::from_millis(9_999));
+        clock.advance(Duration::from_millis(39_999));
         cached.renew(&clock, find()).await.unwrap();
-        assert_eq!(ask().await.unwrap(), 0, "fifty times as long as it took");
+        assert_eq!(ask().await.unwrap(), 0, "two hundred times as long as it took");
         clock.advance(Duration::from_millis(1));
         assert_eq!(ask().await.unwrap(), 0, "it is to be found anew, and nobody waits for that");
         cached.renew(&clock, find()).await.unwrap();
         assert_eq!(ask().await.unwrap(), 1);
         cached.forget();
         assert_eq!(ask().await.unwrap(), 2);
-        clock.advance(Duration::from_secs(26));
+        clock.advance(Duration::from_secs(56));
         assert_eq!(cached.costly(clock.now()), None);
         cached.renew(&clock, find()).await.unwrap();
         assert_eq!(found.load(Ordering::Relaxed), 3, "nobody has asked for it lately");
