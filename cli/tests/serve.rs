@@ -6,6 +6,7 @@ mod running;
 
 use std::net::TcpListener;
 use std::os::unix::net::UnixDatagram;
+use std::sync::mpsc::channel;
 
 use running::{PATIENCE, Server, output, punctual, text};
 use serde_json::Value;
@@ -53,15 +54,30 @@ fn a_cron_text_of_the_environment_wins_over_the_file() {
 }
 
 #[test]
-fn the_example_works_in_memory_and_a_second_signal_ends_it_at_once() {
+fn the_example_works_in_memory() {
     let folder = tempfile::tempdir().unwrap();
     let server = Server::start(folder.path(), &["--demo"]);
     assert!(server.jobs().contains(&"demo-heartbeat".to_owned()));
     assert!(!folder.path().join("punctual.db").exists(), "it works in memory");
+    assert_eq!(server.stop(), Some(0));
+}
+
+#[test]
+fn a_second_signal_ends_it_at_once_whatever_still_runs() {
+    let folder = tempfile::tempdir().unwrap();
+    // Takes a call and never answers it.
+    let silent = TcpListener::bind("127.0.0.1:0").unwrap();
+    let (called, calls) = channel();
+    let address = silent.local_addr().unwrap();
+    std::thread::spawn(move || called.send(silent.accept().unwrap()));
+    let config = format!(
+        "[http]\nallow = [\"127.0.0.1\"]\n[jobs.long]\nevery = \"1s\"\nhttp = {{ url = \"http://{address}/\" }}\n"
+    );
+    std::fs::write(folder.path().join("punctual.toml"), config).unwrap();
+    let mut server = Server::start(folder.path(), &["--storage", "memory:"]);
+    let _held = calls.recv_timeout(PATIENCE).unwrap();
     server.signal("-TERM");
-    let mut server = server;
     server.line_with("stopping");
-    // An example's handlers end when they are asked to; a second signal need not wait for that.
     server.signal("-TERM");
     server.line_with("ended at once");
     assert_eq!(server.child.wait().unwrap().code(), Some(130));

@@ -104,9 +104,11 @@ fn write_logs(config: &Config) -> Result<()> {
 
 async fn serve(assembly: Assembly) -> Result<()> {
     let config = assembly.loaded.config.clone();
-    // One and the same from the start on: a signal between two of them would be heard by nobody.
+    // One and the same from the start on: a signal between two of them would be heard by nobody. First, because
+    // it is heard only from when it is asked for, and who starts at once is not waited for.
     let mut signal = pin!(signalled());
     let running = tokio::select! {
+        biased;
         () = &mut signal => return Ok(()),
         running = assembly.start() => running?,
     };
@@ -118,13 +120,18 @@ async fn serve(assembly: Assembly) -> Result<()> {
         () = watchdog(&*clock) => {}
     }
     notify(&[NotifyState::Stopping]);
-    tell("stopping: what runs may finish; a second signal ends it at once");
+    let ending = async {
+        tell("stopping: what runs may finish; a second signal ends it at once");
+        running.shutdown().await
+    };
     tokio::select! {
-        stopped = running.shutdown() => tell(&stopped.to_string()),
+        // First as well: it is heard before it is offered.
+        biased;
         () = signalled() => {
             tell("ended at once; other processes take over what was not finished");
             std::process::exit(INTERRUPTED);
         }
+        stopped = ending => tell(&stopped.to_string()),
     }
     Ok(())
 }
