@@ -10,6 +10,7 @@ use futures_util::FutureExt;
 use lapin::Acker;
 use lapin::options::{BasicAckOptions, BasicNackOptions};
 use lapin::types::ShortString;
+use punctual::clock::add;
 use punctual::model::Message;
 use punctual::transport::{Acknowledge, Outgoing, Rejection};
 use punctual::wire::Wire;
@@ -19,6 +20,7 @@ use crate::consumer::Origin;
 use crate::delay::length_ms;
 use crate::fault::{fault, lost};
 use crate::producer::Parcel;
+use crate::topology::{DELAY_PAUSE, DELAY_TRIES};
 use crate::wire::properties;
 
 const BACK: BasicNackOptions = BasicNackOptions { multiple: false, requeue: true };
@@ -106,7 +108,18 @@ impl Acknowledge for RabbitmqReceipt {
             // The broker would not count this one, so it takes its count along.
             ShortString::default()
         };
-        shared.send(vec![self.again(exchange, self.attempt)?]).await?;
+        let clock = &shared.settings.clock;
+        let (mut tries, until) = (1, add(clock.now(), shared.settings.patience));
+        while let Err(error) = shared.send(vec![self.again(exchange.clone(), self.attempt)?]).await
+        {
+            // A queue that another process makes at this moment may not keep anything yet.
+            let is_over = tries >= DELAY_TRIES || clock.now() >= until;
+            if delay.is_zero() || !error.is_temporary() || is_over {
+                return Err(error);
+            }
+            clock.sleep_until(add(clock.now(), DELAY_PAUSE)).await;
+            tries += 1;
+        }
         self.acknowledge().await
     }
 

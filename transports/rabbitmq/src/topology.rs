@@ -25,9 +25,9 @@ use crate::wire::short;
 const FRESH_FOR: Duration = Duration::from_mins(5);
 /// How long a queue of delays outlives the last message in it, at least; unused, it vanishes.
 const DELAY_SPARE: Duration = Duration::from_mins(10);
-/// How often a delay is asked for, and how long it is waited in between.
-const DELAY_TRIES: u32 = 4;
-const DELAY_PAUSE: Duration = Duration::from_millis(100);
+/// How often a delay is asked for and used at first, and how long it is waited in between.
+pub(crate) const DELAY_TRIES: u32 = 4;
+pub(crate) const DELAY_PAUSE: Duration = Duration::from_millis(100);
 /// The most names that are remembered.
 const KNOWN_MAX: usize = 10_000;
 /// No limit: whether a message is delivered again is decided by the engine, and the broker would drop it.
