@@ -1,6 +1,6 @@
 //! One answer for many who ask at the same time: it is found out once, by the first, and holds for a while.
-//! What was costly to find holds longer, so that finding it never takes more than half a percent of the time (and
-//! two percent otherwise), and who asks for it gets the one before while it is found anew.
+//! What was costly to find holds longer, so that finding it never takes more than half a percent of the time, and
+//! who asks for it gets the one before while it is found anew.
 
 use std::sync::{Mutex as Short, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -10,9 +10,8 @@ use punctual::clock::between;
 use punctual::{Clock, Result};
 use tokio::sync::Mutex;
 
-/// How many times as long as it took an answer holds, and a costly one.
-const HOLDS: u32 = 50;
-const HOLDS_COSTLY: u32 = 200;
+/// How many times as long as it took an answer holds.
+const HOLDS: u32 = 200;
 /// The longest that an answer holds because it was costly.
 const HOLDS_MAX: Duration = Duration::from_secs(60);
 /// From when on an answer is costly.
@@ -42,8 +41,7 @@ impl<T> Default for Cached<T> {
 
 impl<T> Found<T> {
     fn holds(&self, age: Duration) -> Duration {
-        let times = if self.is_costly() { HOLDS_COSTLY } else { HOLDS };
-        age.max(self.took.saturating_mul(times).min(HOLDS_MAX))
+        age.max(self.took.saturating_mul(HOLDS).min(HOLDS_MAX))
     }
 
     fn is_costly(&self) -> bool {
