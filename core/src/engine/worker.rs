@@ -22,9 +22,6 @@ use crate::transport::{Delivery, LeaseReceipt, Receipt};
 /// The most messages in one claim.
 const CLAIM_MAX: usize = 1_024;
 
-/// How often a claim lets others go first.
-const YIELDS_MAX: usize = 4;
-
 /// Under load, every so many claims another priority goes first, each in its turn, so that none starves
 /// however many more urgent messages come.
 const FAVOUR_EVERY: u32 = 8;
@@ -75,18 +72,6 @@ impl QueueWorker {
         vec![storage, process.watched.watch(line), self.slots.wakeup(), switched]
     }
 
-    /// How many messages to claim now. Under load slots become free one by one; letting the attempts
-    /// that are ready run first makes one claim of many instead of many claims of one.
-    async fn room(&self) -> usize {
-        for _ in 0..YIELDS_MAX {
-            if self.slots.free() * 2 >= self.claimed_last {
-                break;
-            }
-            tokio::task::yield_now().await;
-        }
-        self.slots.free().min(CLAIM_MAX)
-    }
-
     /// Starts a message, or gives it back when it may start later only.
     fn start(&self, claimed: Claimed, later: Option<Timestamp>) {
         let receipt = LeaseReceipt { storage: self.process.storage.clone(), claimed };
@@ -121,7 +106,8 @@ impl Service for QueueWorker {
         if self.process.queues.is_paused(&self.queue) {
             return Ok(Turn::WhenWoken);
         }
-        let limit = self.room().await;
+        self.slots.gather(self.claimed_last).await;
+        let limit = self.slots.free().min(CLAIM_MAX);
         if limit == 0 {
             self.slots.starve();
             return Ok(Turn::WhenWoken);

@@ -29,6 +29,8 @@ pub(crate) struct SubscriptionWorker {
     name: String,
     gate: Gate,
     capped: Capped,
+    /// How many came the last time.
+    received_last: usize,
     /// How often receiving has failed in a row; one of a worker that has not begun counts as well.
     failures: u32,
     changed: Wakeup,
@@ -49,9 +51,17 @@ impl SubscriptionWorker {
         let (changed, freed) = (control.wakeup(), control.slots.wakeup());
         let settler = settler.of(subscribed.origin());
         let runner = Runner { process, settler, subscribed, control };
-        let (capped, failures) = (Capped::default(), 0);
-        let mut worker =
-            Self { runner, consumer: None, name, gate, capped, failures, changed, freed };
+        let mut worker = Self {
+            runner,
+            consumer: None,
+            name,
+            gate,
+            capped: Capped::default(),
+            received_last: 0,
+            failures: 0,
+            changed,
+            freed,
+        };
         match consumer {
             Ok(consumer) => worker.connected(consumer),
             Err(error) => worker.failed(&error),
@@ -66,6 +76,7 @@ impl SubscriptionWorker {
             self.rest().await;
         }
         while !self.is_ending() {
+            self.runner.slots().gather(self.received_last).await;
             // From here on a slot that becomes free is heard by what waits for one.
             if self.gate.len() > 0 {
                 self.runner.slots().hunger();
@@ -146,6 +157,7 @@ impl SubscriptionWorker {
                 if self.failures > 0 {
                     self.recovered();
                 }
+                self.received_last = deliveries.len();
                 for delivery in deliveries {
                     self.take(delivery);
                 }
