@@ -13,8 +13,12 @@ pub(crate) struct Bell {
 
 impl Bell {
     pub(crate) fn ring(&self) {
-        *self.rung.lock().unwrap_or_else(PoisonError::into_inner) = true;
-        self.heard.notify_one();
+        let was_rung =
+            std::mem::replace(&mut *self.rung.lock().unwrap_or_else(PoisonError::into_inner), true);
+        // Whoever waits was told, and telling costs a call of the system.
+        if !was_rung {
+            self.heard.notify_one();
+        }
     }
 
     /// Waits for a ring, but not longer than this.

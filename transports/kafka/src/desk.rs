@@ -21,7 +21,7 @@ pub(crate) struct Desk {
     state: Mutex<State>,
     /// Something may be handed out, or there is trouble, or it is over.
     changed: Notify,
-    /// Something in hand was settled or let go.
+    /// Something of a partition that is leaving was settled or let go.
     let_go: Condvar,
     /// Wakes the reader.
     pub(crate) bell: Arc<Bell>,
@@ -174,28 +174,37 @@ impl Desk {
     pub(crate) fn settle(&self, slot: Slot) -> bool {
         let mut state = self.lock();
         state.in_hand = state.in_hand.saturating_sub(1);
-        let settled = state.lane(slot).map(|lane| {
-            let was_full = lane.is_full(self.window_max);
-            (lane.settle(slot.offset), was_full)
-        });
+        let lane = state.lane(slot);
+        let was_full = lane.as_ref().is_some_and(|lane| lane.is_full(self.window_max));
+        let is_awaited = lane.as_ref().is_some_and(|lane| lane.is_leaving());
+        let settled = lane.is_some_and(|lane| lane.settle(slot.offset));
         drop(state);
-        self.let_go.notify_all();
-        self.changed.notify_one();
-        if let Some((_, true)) = settled {
+        self.let_go(is_awaited);
+        if was_full {
             self.bell.ring();
         }
-        settled.is_some_and(|(settled, _)| settled)
+        settled
     }
 
     /// Takes back what was in hand and not settled: it is handed out again, as one attempt more.
     pub(crate) fn put_back(&self, parcel: Parcel) {
         let mut state = self.lock();
         state.in_hand = state.in_hand.saturating_sub(1);
-        if let Some(lane) = state.lane(parcel.slot) {
+        let lane = state.lane(parcel.slot);
+        let is_awaited = lane.as_ref().is_some_and(|lane| lane.is_leaving());
+        if let Some(lane) = lane {
             lane.put_back(parcel);
         }
         drop(state);
-        self.let_go.notify_all();
+        self.let_go(is_awaited);
+    }
+
+    /// Something is no longer in hand. Only a partition that is leaving is waited for, and telling that
+    /// costs a call of the system.
+    fn let_go(&self, is_awaited: bool) {
+        if is_awaited {
+            self.let_go.notify_all();
+        }
         self.changed.notify_one();
     }
 

@@ -45,6 +45,10 @@ impl Lane {
         self.in_hand > 0
     }
 
+    pub(crate) fn is_leaving(&self) -> bool {
+        self.leaving
+    }
+
     /// Whether too much stands behind one that is not settled.
     pub(crate) fn is_full(&self, window_max: usize) -> bool {
         self.window.len() >= window_max
