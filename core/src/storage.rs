@@ -17,8 +17,8 @@ use tokio::sync::Notify;
 
 use crate::error::{Error, Result};
 use crate::model::{
-    Body, Execution, JobName, JobRecord, Key, Lease, LeaseRef, Message, MessageId, MessageRecord,
-    Priority, ProcessId, Progress, Queue, Rate, State, Steer, Topic,
+    Assignment, Body, Execution, JobName, JobRecord, Key, Lease, LeaseRef, Message, MessageId,
+    MessageRecord, Priority, ProcessId, Progress, Queue, Rate, State, Steer, Topic,
 };
 use crate::policy::{Permitted, Verdict};
 
@@ -390,6 +390,13 @@ pub enum Command {
         id: MessageId,
         /// When it is due.
         due_at: Timestamp,
+    },
+    /// Put a pending message into another queue, or make it more or less urgent.
+    Reassign {
+        /// The message.
+        id: MessageId,
+        /// Where it waits from now on, and how urgent it is.
+        to: Assignment,
     },
     /// Remove a message that is not running, without a trace.
     Delete(MessageId),

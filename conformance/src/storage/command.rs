@@ -1,11 +1,11 @@
 //! Commands: what an operator may do to a message, state by state.
 
-use punctual::model::{Key, Message, MessageId, Source, State, Topic};
+use punctual::model::{Assignment, Key, Message, MessageId, Priority, Queue, Source, State, Topic};
 use punctual::policy::Verdict;
-use punctual::storage::{Command, Commanded, Enqueued, Settled};
+use punctual::storage::{Claim, Command, Commanded, Enqueued, Line, Settled};
 
 use super::Fixture;
-use super::fixture::{again, at, at_once, dead, ids_of, key, together};
+use super::fixture::{again, at, at_once, dead, default_line, ids_of, key, queue, rings, together};
 
 behaviours! {
     only_a_dead_letter_is_discarded,
@@ -16,6 +16,8 @@ behaviours! {
     a_running_message_is_not_redriven_moved_or_deleted,
     a_redrive_is_refused_while_another_message_lives_under_the_same_key,
     a_pending_message_is_rescheduled_to_earlier_or_later,
+    a_pending_message_is_made_more_or_less_urgent,
+    a_pending_message_is_put_into_another_queue,
     a_deleted_message_leaves_no_trace,
     a_message_nobody_knows_is_answered_as_unknown,
     a_redrive_keeps_what_happened_before,
@@ -96,6 +98,7 @@ pub async fn a_running_message_is_not_redriven_moved_or_deleted(f: Fixture) {
     for command in [
         Command::Redrive { id, due_at: at(1) },
         Command::Reschedule { id, due_at: at(1) },
+        Command::Reassign { id, to: urgent() },
         Command::Delete(id),
     ] {
         assert_eq!(f.command(command).await, Commanded::Refused(State::Running));
@@ -124,6 +127,56 @@ pub async fn a_pending_message_is_rescheduled_to_earlier_or_later(f: Fixture) {
     assert_eq!(f.command(move_to(at(50))).await, Commanded::Refused(State::Done));
 }
 
+fn urgent() -> Assignment {
+    Assignment { queue: None, priority: Some(Priority::HIGHEST) }
+}
+
+fn into(name: &str) -> Assignment {
+    Assignment { queue: Some(queue(name)), priority: None }
+}
+
+// spec: U-49
+pub async fn a_pending_message_is_made_more_or_less_urgent(f: Fixture) {
+    let ids = f.enqueue_many(3).await;
+    // So that whoever remembers up to where it has claimed has something to remember.
+    let first = f.claim(f.process(), 1, at(1)).await;
+    assert_eq!(ids_of(&first), ids[..1]);
+    let to = Assignment { queue: None, priority: Some(Priority::LOWEST) };
+    assert_eq!(f.command(Command::Reassign { id: ids[1], to }).await, Commanded::Applied(1));
+    let usual = f.enqueue(f.message()).await;
+    let command = Command::Reassign { id: usual, to: urgent() };
+    assert_eq!(f.command(command).await, Commanded::Applied(1));
+    let claimed = f.claim(f.process(), 9, at(1)).await;
+    assert_eq!(ids_of(&claimed), [usual, ids[2], ids[1]]);
+    assert_eq!(claimed[0].message.priority, Priority::HIGHEST);
+    assert_eq!(claimed[0].message.queue, Queue::default(), "what is not given stays");
+    assert_eq!(f.record(ids[1]).await.message.priority, Priority::LOWEST);
+}
+
+pub async fn a_pending_message_is_put_into_another_queue(f: Fixture) {
+    let (id, stays) = (f.enqueue(f.due(at(5))).await, f.enqueue(f.due(at(6))).await);
+    let line = Line::Queue(queue("bulk"));
+    let mut bell = f.storage.wakeup(&line);
+    let command = Command::Reassign { id, to: into("bulk") };
+    assert_eq!(f.command(command).await, Commanded::Applied(1));
+    assert!(rings(&mut bell).await, "the other line has something earlier now");
+    assert_eq!(f.storage.next_due(&line).await.unwrap(), Some(at(5)));
+    assert_eq!(f.storage.next_due(&default_line()).await.unwrap(), Some(at(6)));
+    let counts = f.inspect.counts(at(2)).await.unwrap();
+    let pending = |of: Queue| counts.messages.get(&(of, State::Pending)).copied();
+    assert_eq!((pending(queue("bulk")), pending(Queue::default())), (Some(1), Some(1)));
+    assert_eq!(ids_of(&f.claim(f.process(), 9, at(7)).await), [stays]);
+    let until = at(60);
+    let claim = Claim::new(queue("bulk"), f.process(), 9, until);
+    let claimed = f.storage.claim(claim, at(7)).await.unwrap().remove(0);
+    assert_eq!((claimed.message.id, &claimed.message.queue), (id, &queue("bulk")));
+    assert_eq!(claimed.message.priority, f.message().priority, "what is not given stays");
+    assert_eq!(f.settle(&claimed, Verdict::Done, at(8)).await, Settled::Applied);
+    let command = Command::Reassign { id, to: into("default") };
+    assert_eq!(f.command(command).await, Commanded::Refused(State::Done));
+    assert_eq!(f.record(id).await.message.queue, queue("bulk"));
+}
+
 // spec: H-62
 pub async fn a_deleted_message_leaves_no_trace(f: Fixture) {
     let id = f.enqueue(f.deduplicated("order")).await;
@@ -143,6 +196,7 @@ pub async fn a_message_nobody_knows_is_answered_as_unknown(f: Fixture) {
         Command::Cancel(id),
         Command::Redrive { id, due_at: at(1) },
         Command::Reschedule { id, due_at: at(1) },
+        Command::Reassign { id, to: urgent() },
         Command::Delete(id),
     ] {
         assert_eq!(f.command(command).await, Commanded::Unknown);

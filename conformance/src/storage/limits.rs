@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use punctual::model::{Limit, Message, MessageId, Priority, Queue, Rate, State, Ties};
+use punctual::model::{Assignment, Limit, Message, MessageId, Priority, Queue, Rate, State, Ties};
 use punctual::policy::Verdict;
 use punctual::storage::{Claim, Claimed, Command, Permit, Settled};
 
@@ -118,17 +118,23 @@ pub async fn a_limited_message_that_waits_can_be_cancelled_deleted_and_moved(f: 
     f.enqueue(limited(f.message(), "mail", 1)).await;
     let running = f.claim_one(at(1)).await;
     let mut waiting = Vec::new();
-    for _ in 0..4 {
+    for _ in 0..5 {
         waiting.push(f.enqueue(limited(f.message(), "mail", 1)).await);
     }
     assert!(f.claim(f.process(), 9, at(1)).await.is_empty());
     f.command(Command::Cancel(waiting[0])).await;
     f.command(Command::Delete(waiting[1])).await;
     f.command(Command::Reschedule { id: waiting[2], due_at: at(50) }).await;
+    let to = Assignment { queue: Some(queue("slow")), priority: None };
+    f.command(Command::Reassign { id: waiting[4], to }).await;
+    assert!(claim_from(&f, "slow", 9).await.is_empty(), "its limit goes with it");
     f.settle(&running, Verdict::Done, at(2)).await;
     let next = f.claim_one(at(2)).await;
     assert_eq!(next.message.id, waiting[3]);
     f.settle(&next, Verdict::Done, at(3)).await;
+    let elsewhere = claim_from(&f, "slow", 9).await;
+    assert_eq!(ids_of(&elsewhere), [waiting[4]]);
+    f.settle(&elsewhere[0], Verdict::Done, at(4)).await;
     assert!(f.claim(f.process(), 9, at(49)).await.is_empty());
     assert_eq!(f.claim_one(at(50)).await.message.id, waiting[2]);
 }

@@ -27,8 +27,8 @@ use crate::error::{Error, Result};
 use crate::event::Event;
 use crate::inspect::{Counts, ExecutionFilter, JobFilter, MessageFilter, Page, Paged};
 use crate::model::{
-    BatchId, Body, Execution, ExecutionId, JobName, JobRecord, Message, MessageId, MessageRecord,
-    Source, State, Steer,
+    Assignment, BatchId, Body, Execution, ExecutionId, JobName, JobRecord, Message, MessageId,
+    MessageRecord, Source, State, Steer,
 };
 use crate::policy::{Overlap, Planned, admit};
 use crate::storage::{Command, Commanded, Fired, Firing, Prune, Pruned, Steered};
@@ -318,6 +318,27 @@ impl Admin {
     /// Makes a pending message due at another instant.
     pub async fn reschedule(&self, id: MessageId, due_at: Timestamp) -> Result<Commanded> {
         self.command(Command::Reschedule { id, due_at }, id, "reschedule").await
+    }
+
+    /// Puts a pending message into another queue, or makes it more or less urgent.
+    ///
+    /// What waits in a line of the engine's own, for a transport or for a group, belongs there: of that only
+    /// the priority can be changed.
+    pub async fn reassign(&self, id: MessageId, to: Assignment) -> Result<Commanded> {
+        if to.is_empty() {
+            return Err(Error::invalid("nothing says what to change; give a queue or a priority"));
+        }
+        if let Some(queue) = &to.queue {
+            let record = self.process.inspect.message(id).await?;
+            let lines = [Some(queue), record.as_ref().map(|record| &record.message.queue)];
+            if let Some(line) = lines.into_iter().flatten().find(|line| line.is_reserved()) {
+                return Err(Error::invalid(format!(
+                    "the queue {line:?} is a line of the engine's own: nothing is put into it or taken from \
+                     it by hand; change the priority alone"
+                )));
+            }
+        }
+        self.command(Command::Reassign { id, to }, id, "reassign").await
     }
 
     /// Removes a message that is not running, without a trace.

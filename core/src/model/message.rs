@@ -1,5 +1,5 @@
-//! A message: a unit of work that becomes due. What was sent never changes; where it stands is the
-//! record around it.
+//! A message: a unit of work that becomes due. What was sent stays as it is; where it stands is the record
+//! around it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,7 +12,8 @@ use super::{
     Occurrence, Phase, Priority, Queue, State, Terms, Ties, Topic, Unique,
 };
 
-/// What was sent. Immutable: retries, snoozes and redrives move the record, never this.
+/// What was sent. Immutable, but for the queue and the priority, which an operator may change while it waits:
+/// retries, snoozes and redrives move the record, never this.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Message {
     /// Its identity, on every transport and in every storage.
@@ -49,6 +50,23 @@ pub struct Message {
     /// What ties it to other messages; most have none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ties: Option<Arc<Ties>>,
+}
+
+/// Where a message waits and how urgent it is, as an operator wants it; what is not given stays.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Assignment {
+    /// Another line.
+    pub queue: Option<Queue>,
+    /// More or less urgent.
+    pub priority: Option<Priority>,
+}
+
+impl Assignment {
+    /// Whether it asks for anything.
+    pub fn is_empty(&self) -> bool {
+        let Self { queue, priority } = self;
+        queue.is_none() && priority.is_none()
+    }
 }
 
 impl Message {

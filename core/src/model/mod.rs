@@ -25,7 +25,7 @@ pub(crate) use id::mix;
 pub use id::{BatchId, ExecutionId, IdSource, Ids, MessageId, ProcessId};
 pub use job::{Job, JobPhase, JobRecord, Origin, Overrides, Pause, Retirement, Steer};
 pub use lease::{Lease, LeaseRef};
-pub use message::{Message, MessageRecord, Progress, Source, Trail};
+pub use message::{Assignment, Message, MessageRecord, Progress, Source, Trail};
 pub use name::{JobName, Key, NAME_LENGTH_MAX, Priority, Queue, Topic, TransportName};
 pub use occurrence::{MisfireFacts, Occurrence};
 pub use state::{DeadReason, Phase, State, StateChange, TRANSITIONS, render_states};

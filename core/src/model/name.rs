@@ -180,7 +180,7 @@ impl Queue {
     }
 
     /// Whether it is a line of the engine's own, which users cannot name.
-    pub(crate) fn is_reserved(&self) -> bool {
+    pub fn is_reserved(&self) -> bool {
         self.0.starts_with(RESERVED)
     }
 

@@ -152,7 +152,7 @@ async fn cancel(
     let alive = members(id, &[Stored::Pending, Stored::Running]);
     let found = look(&app, &alive, None, SWEEP_MAX, |_| true).await?;
     let ids: Vec<MessageId> = found.rows.iter().map(|record| record.message.id).collect();
-    let swept = Swept { more: found.next.is_some(), ..sweep(&app, Act::Cancel, &ids).await? };
+    let swept = Swept { more: found.next.is_some(), ..sweep(&app, &Act::Cancel, &ids).await? };
     app.audit().note(&caller, Change::new("batch.cancel", id).to(&swept)).await?;
     Ok(Json(swept))
 }

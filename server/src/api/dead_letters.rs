@@ -235,7 +235,7 @@ async fn act(app: &App, caller: &Caller, act: Act, request: DeadRequest) -> Answ
         let count = ids.len() as u64;
         return Ok(Json(Swept { count, more, dry_run: true, ..Swept::default() }));
     }
-    let swept = Swept { more, ..sweep(app, act, &ids).await? };
+    let swept = Swept { more, ..sweep(app, &act, &ids).await? };
     let target = match &request.fingerprint {
         Some(group) => format!("the dead letters of {group}"),
         None => format!("{} dead letters", ids.len()),

@@ -41,6 +41,7 @@ pub(crate) fn routes() -> OpenApiRouter<App> {
         .routes(routes!(acting::cancel))
         .routes(routes!(acting::redrive))
         .routes(routes!(acting::reschedule))
+        .routes(routes!(acting::reassign))
         .routes(routes!(acting::delete_by_post))
         .routes(routes!(sending::clone))
         .merge(batch)

@@ -219,6 +219,39 @@ async fn acting_on_a_message_does_what_its_state_allows() {
     assert_eq!(trail[2].reason.as_deref(), Some("again"));
 }
 
+#[tokio::test]
+async fn a_message_that_waits_is_put_into_another_queue_and_made_more_urgent() {
+    let site = idle();
+    let id = publish_to(&site, "mail").await;
+    let path = format!("/api/v1/messages/{id}/reassign");
+    let moved = site.post(&path, &json!({"queue": "bulk", "reason": "it can wait"})).await;
+    assert_eq!(moved.json["result"], "applied", "{}", moved.text);
+    assert_eq!(site.post(&path, &json!({"priority": 9})).await.status, 200);
+    let shown = site.get(&format!("/api/v1/messages/{id}")).await.json;
+    assert_eq!((&shown["queue"], &shown["priority"]), (&json!("bulk"), &json!(9)));
+    assert!(claim(&site, "default").await.is_empty());
+    let trail = site.app.audit().list(None, 10).await.unwrap();
+    let noted = |at: usize| (trail[at].before.clone(), trail[at].after.clone());
+    assert_eq!(noted(0), (Some(json!({"priority": 5})), Some(json!({"priority": 9}))));
+    assert_eq!(noted(1), (Some(json!({"queue": "default"})), Some(json!({"queue": "bulk"}))));
+    assert_eq!(trail[1].reason.as_deref(), Some("it can wait"));
+
+    for (request, part) in [
+        (json!({}), "give `queue` or `priority`"),
+        (json!({"priority": 10}), "priority"),
+        (json!({"queue": ""}), "queue"),
+        (json!({"queue": "~relay/kafka"}), "queue"),
+        (json!({"colour": "red"}), "colour"),
+    ] {
+        let refused = site.post(&path, &request).await;
+        assert_eq!(refused.status, StatusCode::UNPROCESSABLE_ENTITY, "{}", refused.text);
+        assert!(refused.text.contains(part), "{request}: {}", refused.text);
+    }
+    assert_eq!(claim(&site, "bulk").await.len(), 1);
+    let running = site.post(&path, &json!({"priority": 1})).await;
+    assert_eq!(running.status, StatusCode::CONFLICT, "{}", running.text);
+}
+
 // spec: C-7
 #[tokio::test]
 async fn executions_are_found_by_what_became_of_them() {

@@ -1,6 +1,9 @@
 //! Acting on many messages over HTTP, and on batches.
 
 use axum::http::StatusCode;
+use punctual::Message;
+use punctual::model::{MessageId, Queue, TransportName};
+use punctual::uuid::Uuid;
 use serde_json::json;
 
 use crate::work::{claim, dead, finish, idle, publish, publish_to};
@@ -47,6 +50,63 @@ async fn narrow_filters_hold_for_actions_too() {
 }
 
 #[tokio::test]
+async fn what_still_matches_afterwards_is_gone_through_by_where_the_last_call_ended() {
+    let site = idle();
+    for _ in 0..5 {
+        publish_to(&site, "mail").await;
+    }
+    for (mut request, field) in [
+        (json!({"action": "reschedule", "delay": "2h"}), "due_at"),
+        (json!({"action": "reassign", "queue": "bulk", "priority": 1}), "queue"),
+    ] {
+        request["filter"] = json!({"topic": "mail"});
+        request["limit"] = json!(2);
+        let mut applied = Vec::new();
+        loop {
+            let swept = site.post(BULK, &request).await.json;
+            applied.push(swept["applied"].as_u64().unwrap());
+            if swept["next"].is_null() {
+                break;
+            }
+            request["after"] = swept["next"].clone();
+        }
+        assert_eq!(applied, [2, 2, 1], "{field}");
+    }
+    let list = site.get("/api/v1/messages").await.json;
+    for one in list["items"].as_array().unwrap() {
+        assert_eq!(
+            (&one["due_at"], &one["queue"], &one["priority"]),
+            (&json!("2026-03-01T14:00:00Z"), &json!("bulk"), &json!(1))
+        );
+    }
+    let trail = site.app.audit().list(None, 1).await.unwrap();
+    let after = trail[0].after.as_ref().unwrap();
+    assert_eq!(trail[0].what, "messages.reassign");
+    assert_eq!((&after["applied"], &after["to"]["queue"]), (&json!(1), &json!("bulk")));
+}
+
+// They would never be sent, or never be received by their group.
+#[tokio::test]
+async fn what_waits_for_a_transport_stays_in_its_line() {
+    let site = idle();
+    let line = Queue::of_relay(&TransportName::new("post").unwrap());
+    let usual = publish_to(&site, "mail").await.parse().unwrap();
+    let usual = site.app.punctual.admin().message(usual).await.unwrap().unwrap().message;
+    let id = MessageId::from_uuid(Uuid::from_u128(1));
+    let message = Message { id, queue: line.clone(), ..(*usual).clone() };
+    site.app.storage.enqueue(vec![message.into()], site.clock.now()).await.unwrap();
+    let request = json!({"action": "reassign", "queue": "bulk"});
+    assert_eq!(site.post(BULK, &request).await.json["applied"], 1);
+    let path = format!("/api/v1/messages/{id}/reassign");
+    let refused = site.post(&path, &json!({"queue": "bulk"})).await;
+    assert_eq!(refused.status, StatusCode::UNPROCESSABLE_ENTITY, "{}", refused.text);
+    assert!(refused.text.contains("change the priority alone"), "{}", refused.text);
+    assert_eq!(site.post(&path, &json!({"priority": 9})).await.status, 200);
+    let shown = site.get(&format!("/api/v1/messages/{id}")).await.json;
+    assert_eq!((&shown["queue"], &shown["priority"]), (&json!(line.as_str()), &json!(9)));
+}
+
+#[tokio::test]
 async fn actions_that_make_no_sense_are_refused() {
     let site = idle();
     for (request, part) in [
@@ -60,6 +120,13 @@ async fn actions_that_make_no_sense_are_refused() {
         (json!({"action": "cancel", "filter": {"queue": "a\u{0}"}}), "the queue holds a NUL"),
         (json!({"action": "cancel", "filter": {"key": "a\u{0}"}}), "the key holds a NUL"),
         (json!({"action": "cancel", "filter": []}), "sequence"),
+        (json!({"action": "reschedule"}), "due_at"),
+        (json!({"action": "reschedule", "delay": "soon"}), "soon"),
+        (json!({"action": "reschedule", "delay": "1m", "filter": {"state": "dead"}}), "dead"),
+        (json!({"action": "reassign"}), "give `queue` or `priority`"),
+        (json!({"action": "reassign", "priority": 12}), "12"),
+        (json!({"action": "cancel", "priority": 1}), "belongs to the action `reassign`"),
+        (json!({"action": "reassign", "delay": "1m"}), "belongs to the action `reschedule`"),
         (json!({"action": "cancel", "limit": 0}), "between 1 and 10000"),
         (json!({"action": "cancel", "limit": 10_001}), "between 1 and 10000"),
     ] {

@@ -268,6 +268,7 @@ async fn what_is_not_there_is_not_found() {
             "cursor" => json!({ "to": "2026-04-01T00:00:00Z" }),
             "backfill" => json!({ "from": "2026-01-01T00:00:00Z", "to": "2026-01-02T00:00:00Z" }),
             "reschedule" => json!({ "delay": "1h" }),
+            "reassign" => json!({ "priority": 9 }),
             // A job that is put there is made.
             "{name}" if one.method == "PUT" => continue,
             "misfire-preview" => Value::Null,

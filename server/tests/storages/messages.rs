@@ -38,9 +38,16 @@ pub(crate) async fn published(talk: &mut Talk) {
     talk.ask_with("POST /messages", &key, json!({"topic": "twice"}), 422).await;
     talk.get("/messages/count?topic=once").await;
     talk.ask(&format!("POST /messages/{first}/reschedule"), json!({"delay": "2h"}), 200).await;
+    let urgent = json!({"queue": "slow", "priority": 8});
+    talk.ask(&format!("POST /messages/{first}/reassign"), urgent, 200).await;
+    talk.get(&format!("/messages/{first}")).await;
     talk.ask(&format!("POST /messages/{second}/cancel"), json!({"reason": "a test"}), 200).await;
+    talk.ask(&format!("POST /messages/{second}/reassign"), json!({"priority": 1}), 409).await;
     talk.ask(&format!("POST /messages/{second}/cancel"), json!({}), 409).await;
     talk.ask(&format!("POST /messages/{first}/clone"), json!({"delay": "3h"}), 201).await;
+    let bulk = json!({"action": "reassign", "queue": "slow", "filter": {"state": "pending"}});
+    talk.ask("POST /messages/bulk", bulk, 200).await;
+    talk.get("/queues").await;
     let bulk = json!({"action": "cancel", "filter": {"topic": "post"}, "dry_run": true});
     talk.ask("POST /messages/bulk", bulk, 200).await;
     let bulk = json!({"action": "cancel", "filter": {"topic": "post"}});

@@ -5,7 +5,9 @@ use std::sync::Arc;
 
 use punctual::Result;
 use punctual::jiff::Timestamp;
-use punctual::model::{Key, Message, MessageId, MessageRecord, Source, State, Topic};
+use punctual::model::{
+    Assignment, Key, Message, MessageId, MessageRecord, Queue, Source, State, Topic,
+};
 use punctual::storage::{Command, Commanded, Line};
 use punctual_rows::code::Code;
 use punctual_rows::instant::{micros, micros_up};
@@ -70,6 +72,7 @@ impl Inner {
             Command::CancelKey { topic, key } => self.cancel_key(held, topic, key, now).await,
             Command::Redrive { id, due_at } => self.redrive(held, *id, *due_at, now).await,
             Command::Reschedule { id, due_at } => self.reschedule(held, *id, *due_at).await,
+            Command::Reassign { id, to } => self.reassign(held, *id, to).await,
             Command::Delete(id) => self.delete(held, *id, false).await,
             Command::Discard(id) => self.delete(held, *id, true).await,
         }
@@ -184,16 +187,41 @@ impl Inner {
         id: MessageId,
         due_at: Timestamp,
     ) -> Result<Outcome, Failure> {
+        let due = Micros(micros_up(due_at));
+        self.edit_pending(held, id, "due_at = $2", &[(&due, Type::TIMESTAMPTZ)]).await
+    }
+
+    async fn reassign(
+        &self,
+        held: &Session<'_>,
+        id: MessageId,
+        to: &Assignment,
+    ) -> Result<Outcome, Failure> {
+        let queue = to.queue.as_ref().map(Queue::as_str);
+        let priority = to.priority.map(|priority| i16::from(priority.level()));
+        let edit = "queue = coalesce($2, queue), priority = coalesce($3, priority)";
+        self.edit_pending(held, id, edit, &[(&queue, Type::TEXT), (&priority, Type::INT2)]).await
+    }
+
+    /// Changes where a pending message stands; `$1` is the message.
+    async fn edit_pending(
+        &self,
+        held: &Session<'_>,
+        id: MessageId,
+        edit: &str,
+        to: &[Param<'_>],
+    ) -> Result<Outcome, Failure> {
         let text = format!(
-            "UPDATE {}.message SET due_at = $2 WHERE id = $1 AND state = 0 RETURNING queue",
+            "UPDATE {}.message SET {edit} WHERE id = $1 AND state = 0 RETURNING queue, due_at",
             self.schema.quoted
         );
-        let due = micros_up(due_at);
-        let params: [Param<'_>; 2] =
-            [(&id.as_uuid(), Type::UUID), (&Micros(due), Type::TIMESTAMPTZ)];
+        let uuid = id.as_uuid();
+        let params: Vec<Param<'_>> =
+            [(&uuid as _, Type::UUID)].into_iter().chain(to.iter().cloned()).collect();
         if let Some(row) = held.ask(&text, &params).await?.first() {
-            let queue = punctual::model::Queue::from(row.try_get::<_, String>(0)?);
-            return Ok(Outcome { answer: Commanded::Applied(1), due: vec![(queue, due)] });
+            let queue = Queue::from(row.try_get::<_, String>(0)?);
+            let due_at: Micros = row.try_get(1)?;
+            return Ok(Outcome { answer: Commanded::Applied(1), due: vec![(queue, due_at.0)] });
         }
         match self.state_of(held, id).await? {
             None => Ok(Commanded::Unknown.into()),

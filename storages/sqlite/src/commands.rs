@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use punctual::Message;
 use punctual::jiff::Timestamp;
-use punctual::model::{Key, MessageId, MessageRecord, Queue, Source, State, StateChange, Topic};
+use punctual::model::{
+    Assignment, Key, MessageId, MessageRecord, Priority, Queue, Source, State, StateChange, Topic,
+};
 use punctual::storage::{Command, Commanded};
 use punctual::uuid::Uuid;
 use punctual_rows::code::Code as _;
@@ -35,6 +37,7 @@ pub(crate) fn command(
         }
         Command::Redrive { id, due_at } => redrive(transaction, (*id, *due_at), now, effects),
         Command::Reschedule { id, due_at } => reschedule(transaction, *id, *due_at, effects),
+        Command::Reassign { id, to } => reassign(transaction, *id, to, effects),
         Command::Delete(id) => delete(transaction, *id, effects),
         Command::Discard(id) => match state_of(transaction, *id)? {
             Some(state) if state != State::Dead => Ok(Commanded::Refused(state)),
@@ -120,6 +123,34 @@ fn reschedule(
             let queue = queue_of(transaction, id)?;
             effects.was_taken(&queue);
             effects.is_due(&queue, due_at);
+            Ok(Commanded::Applied(1))
+        }
+        Some(state) => Ok(Commanded::Refused(state)),
+    }
+}
+
+fn reassign(
+    transaction: &Connection,
+    id: MessageId,
+    to: &Assignment,
+    effects: &mut Effects,
+) -> Tried<Commanded> {
+    match state_of(transaction, id)? {
+        None => Ok(Commanded::Unknown),
+        Some(State::Pending) => {
+            let before = queue_of(transaction, id)?;
+            let queue = to.queue.as_ref().map(Queue::as_str);
+            let priority = to.priority.map(Priority::level);
+            let sql = "UPDATE punctual_message SET queue = coalesce(?2, queue), \
+                       priority = coalesce(?3, priority) WHERE id = ?1 RETURNING due_at";
+            let mut statement = transaction.prepare_cached(sql)?;
+            let due_at: i64 = statement
+                .query_row(params![id.as_uuid().as_bytes(), queue, priority], |row| row.get(0))?;
+            let after = to.queue.as_ref().unwrap_or(&before);
+            effects.was_taken(&before);
+            effects.moved(&before, 1, Some(State::Pending), None);
+            effects.is_due(after, due_at);
+            effects.moved(after, 1, None, Some(State::Pending));
             Ok(Commanded::Applied(1))
         }
         Some(state) => Ok(Commanded::Refused(state)),

@@ -4,8 +4,10 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 
+use super::index::Index;
 use super::memory::Memory;
-use crate::model::{Message, MessageId, MessageRecord, Source, State, StateChange};
+use super::records::Stored;
+use crate::model::{Assignment, Message, MessageId, MessageRecord, Source, State, StateChange};
 use crate::storage::{Command, Commanded};
 
 impl Memory {
@@ -19,6 +21,7 @@ impl Memory {
             }
             Command::Redrive { id, due_at } => self.redrive(*id, *due_at),
             Command::Reschedule { id, due_at } => self.reschedule(*id, *due_at),
+            Command::Reassign { id, to } => self.reassign(*id, to),
             Command::Delete(id) => self.delete(*id),
             Command::Discard(id) => match self.state_of(*id) {
                 Some(state) if state != State::Dead => Commanded::Refused(state),
@@ -62,6 +65,26 @@ impl Memory {
     }
 
     fn reschedule(&mut self, id: MessageId, due_at: Timestamp) -> Commanded {
+        self.edit_pending(id, |stored, _| stored.record.due_at = due_at)
+    }
+
+    fn reassign(&mut self, id: MessageId, to: &Assignment) -> Commanded {
+        self.edit_pending(id, |stored, index| {
+            let message = Arc::make_mut(&mut stored.record.message);
+            if let Some(queue) = &to.queue {
+                stored.lane = index.make_lane(queue);
+                message.queue = queue.clone();
+            }
+            message.priority = to.priority.unwrap_or(message.priority);
+        })
+    }
+
+    /// Changes where a pending message stands.
+    fn edit_pending(
+        &mut self,
+        id: MessageId,
+        edit: impl FnOnce(&mut Stored, &mut Index),
+    ) -> Commanded {
         let Some(stored) = self.records.get_mut(id) else {
             return Commanded::Unknown;
         };
@@ -69,7 +92,7 @@ impl Memory {
             return Commanded::Refused(stored.record.state);
         }
         self.index.leave(stored);
-        stored.record.due_at = due_at;
+        edit(stored, &mut self.index);
         self.index.enter(stored);
         Commanded::Applied(1)
     }

@@ -202,7 +202,8 @@ impl Storage for FaultyStorage {
             | Command::Delete(id)
             | Command::Discard(id)
             | Command::Redrive { id, .. }
-            | Command::Reschedule { id, .. } => vec![*id],
+            | Command::Reschedule { id, .. }
+            | Command::Reassign { id, .. } => vec![*id],
             Command::CancelKey { .. } => Vec::new(),
         };
         self.tell(&touched, |ledger| ledger.commanded(&command, now, answer)).await?;

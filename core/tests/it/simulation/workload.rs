@@ -7,7 +7,7 @@ use std::sync::Arc;
 use punctual::Punctual;
 use punctual::client::PauseRequest;
 use punctual::clock::add;
-use punctual::model::MessageId;
+use punctual::model::{Assignment, MessageId, Priority, Queue};
 use punctual::uuid::Uuid;
 
 use super::handlers::{CARRIED, WORK};
@@ -156,11 +156,16 @@ impl User {
         }
         let (admin, id, kind) = (self.punctual.admin(), *random.pick(messages), random.below(20));
         let due_at = add(self.machine.shared.now(), random.seconds(0, 600));
+        let queue = random.pick(&[None, Some("default"), Some("bulk")]);
+        let queue = queue.map(|name| Queue::new(name).unwrap());
+        let urgency = [Priority::LOWEST, Priority::NORMAL, Priority::HIGHEST];
+        let to = Assignment { queue, priority: Some(*random.pick(&urgency)) };
         tokio::spawn(async move {
             match kind {
                 0..=7 => admin.cancel(id).await,
                 8..=13 => admin.redrive(id).await,
-                14..=17 => admin.reschedule(id, due_at).await,
+                14..=16 => admin.reschedule(id, due_at).await,
+                17 => admin.reassign(id, to).await,
                 _ => admin.delete(id).await,
             }
         });

@@ -1,13 +1,14 @@
-//! Acting on one message: cancel, redrive, reschedule, delete.
+//! Acting on one message: cancel, redrive, reschedule, reassign, delete.
 
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
 use jiff::Timestamp;
 use punctual::clock::add;
-use punctual::model::MessageId;
+use punctual::model::{Assignment, MessageId, Priority, Queue};
 use punctual::storage::Commanded;
 use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
 use utoipa::ToSchema;
 
 use super::sending::length;
@@ -45,6 +46,61 @@ pub(crate) struct RescheduleRequest {
     delay: Option<String>,
     /// Why, for the audit trail.
     reason: Option<String>,
+}
+
+/// Where a message waits instead, and how urgent it is; what is not given stays.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+#[schema(example = json!({ "queue": "bulk", "priority": 2, "reason": "the report can wait" }))]
+pub(crate) struct ReassignRequest {
+    /// In this queue.
+    queue: Option<String>,
+    /// From 0 (last) to 9 (first).
+    priority: Option<u8>,
+    /// Why, for the audit trail.
+    reason: Option<String>,
+}
+
+/// When something is due that is asked for at an instant or so long from now.
+pub(super) fn due_at(
+    at: Option<Timestamp>,
+    delay: Option<&str>,
+    now: Timestamp,
+) -> Answer<Timestamp> {
+    match (at, delay) {
+        (Some(at), None) => Ok(at),
+        (None, Some(delay)) => Ok(add(now, length("delay", delay)?)),
+        _ => Err(Problem::refused("give either `due_at` or `delay`")
+            .field("due_at", "give this or delay, not both")),
+    }
+}
+
+/// Where something is to wait, and how urgent it is to be.
+pub(super) fn assignment(queue: Option<&str>, priority: Option<u8>) -> Answer<Assignment> {
+    let wrong = |field: &str, error: &punctual::Error| {
+        Problem::refused(format!("`{field}`: {error}")).field(field, error.to_string())
+    };
+    let queue = queue.map(Queue::new).transpose().map_err(|error| wrong("queue", &error))?;
+    let priority =
+        priority.map(Priority::new).transpose().map_err(|error| wrong("priority", &error))?;
+    let to = Assignment { queue, priority };
+    if to.is_empty() {
+        return Err(Problem::refused("nothing says what to change: give `queue` or `priority`")
+            .field("queue", "give this, or priority, or both"));
+    }
+    Ok(to)
+}
+
+/// What the trail says of an assignment.
+pub(super) fn noted(to: &Assignment) -> Value {
+    let mut noted = json!({});
+    if let Some(queue) = &to.queue {
+        noted["queue"] = queue.as_str().into();
+    }
+    if let Some(priority) = to.priority {
+        noted["priority"] = priority.level().into();
+    }
+    noted
 }
 
 /// Reads the id of a message.
@@ -128,16 +184,33 @@ pub(crate) async fn reschedule(
 ) -> Answer<Json<Acted>> {
     caller.must_be(Role::Operator)?;
     let id = message_id(&id)?;
-    let due_at = match (request.due_at, &request.delay) {
-        (Some(due_at), None) => due_at,
-        (None, Some(delay)) => add(app.clock.now(), length("delay", delay)?),
-        _ => {
-            return Err(Problem::refused("give either `due_at` or `delay`")
-                .field("due_at", "give this or delay, not both"));
-        }
-    };
+    let due_at = due_at(request.due_at, request.delay.as_deref(), app.clock.now())?;
     let answer = app.punctual.admin().reschedule(id, due_at).await?;
     let change = change("message.reschedule", id, request.reason).to(&due_at);
+    acted(&app, &caller, id, answer, change).await
+}
+
+/// Puts a pending message into another queue, or makes it more or less urgent.
+#[utoipa::path(post, path = "/messages/{id}/reassign", tag = "messages", params(("id" = String, Path)),
+    request_body = ReassignRequest,
+    responses((status = 200, body = Acted), (status = 409, body = Problem), (status = 422, body = Problem)))]
+pub(crate) async fn reassign(
+    State(app): State<App>,
+    caller: Caller,
+    Path(id): Path<String>,
+    Body(request): Body<ReassignRequest>,
+) -> Answer<Json<Acted>> {
+    caller.must_be(Role::Operator)?;
+    let id = message_id(&id)?;
+    let to = assignment(request.queue.as_deref(), request.priority)?;
+    let admin = app.punctual.admin();
+    let before = admin.message(id).await?.map(|record| Assignment {
+        queue: to.queue.is_some().then(|| record.message.queue.clone()),
+        priority: to.priority.is_some().then_some(record.message.priority),
+    });
+    let change = change("message.reassign", id, request.reason).to(&noted(&to));
+    let change = before.iter().fold(change, |change, before| change.from(&noted(before)));
+    let answer = admin.reassign(id, to).await?;
     acted(&app, &caller, id, answer, change).await
 }
 

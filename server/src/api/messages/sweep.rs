@@ -2,14 +2,17 @@
 //! or ran twice did nothing twice.
 
 use futures_util::future::try_join_all;
+use jiff::Timestamp;
 use punctual::client::SWEEP_MAX;
-use punctual::model::{MessageId, State};
+use punctual::model::{Assignment, MessageId, MessageRecord, State};
 use punctual::storage::{Command, Commanded};
 use punctual::{Event, Result};
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
+use serde_json::{Value, json};
 use utoipa::ToSchema;
 
 use super::Wanted;
+use super::acting::noted;
 use crate::app::App;
 use crate::problem::{Answer, Problem};
 
@@ -19,54 +22,79 @@ pub(crate) const TOGETHER_MAX: usize = 32;
 const LIMIT_DEFAULT: usize = 1_000;
 
 /// What is done to each message.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, ToSchema)]
-#[serde(rename_all = "snake_case")]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Act {
-    /// Sends finished messages again; dead ones unless the filter names other states.
+    /// Sends it again.
     Redrive,
-    /// Stops pending messages at once, and running ones by asking their handlers.
+    /// Stops it.
     Cancel,
-    /// Deletes dead letters.
+    /// Makes it due at another instant.
+    Reschedule(Timestamp),
+    /// Puts it into another queue, or makes it more or less urgent.
+    Reassign(Assignment),
+    /// Deletes a dead letter.
     Discard,
-    /// Deletes messages that are not running, without a trace.
+    /// Deletes it without a trace, unless it is running.
     Delete,
 }
 
 impl Act {
-    pub(crate) fn as_str(self) -> &'static str {
+    fn as_str(&self) -> &'static str {
         match self {
             Self::Redrive => "redrive",
             Self::Cancel => "cancel",
+            Self::Reschedule(_) => "reschedule",
+            Self::Reassign(_) => "reassign",
             Self::Discard => "discard",
             Self::Delete => "delete",
         }
     }
 
     /// What the audit trail calls it.
-    pub(crate) fn audited(self) -> &'static str {
+    pub(crate) fn audited(&self) -> &'static str {
         match self {
             Self::Redrive => "messages.redrive",
             Self::Cancel => "messages.cancel",
+            Self::Reschedule(_) => "messages.reschedule",
+            Self::Reassign(_) => "messages.reassign",
             Self::Discard => "messages.discard",
             Self::Delete => "messages.delete",
         }
     }
 
+    /// Whether it is for a message besides its state: what waits in a line of the engine's own stays there.
+    pub(crate) fn takes(&self, record: &MessageRecord) -> bool {
+        match self {
+            Self::Reassign(to) => to.queue.is_none() || !record.message.queue.is_reserved(),
+            _ => true,
+        }
+    }
+
+    /// What it changes messages to, for the audit trail.
+    pub(crate) fn noted(&self) -> Value {
+        match self {
+            Self::Reschedule(due_at) => json!({ "due_at": due_at }),
+            Self::Reassign(to) => noted(to),
+            _ => Value::Null,
+        }
+    }
+
     /// The states it is about when a filter names none, and all that it may be about.
-    fn states(self) -> (&'static [State], &'static [State]) {
+    fn states(&self) -> (&'static [State], &'static [State]) {
         const ALIVE: &[State] = &[State::Pending, State::Running];
         const ENDED: &[State] = &[State::Dead, State::Done, State::Cancelled];
         const RESTING: &[State] = &[State::Pending, State::Dead, State::Done, State::Cancelled];
         match self {
             Self::Redrive => (&[State::Dead], ENDED),
             Self::Cancel => (ALIVE, ALIVE),
+            Self::Reschedule(_) | Self::Reassign(_) => (&[State::Pending], &[State::Pending]),
             Self::Discard => (&[State::Dead], &[State::Dead]),
             Self::Delete => (RESTING, RESTING),
         }
     }
 
     /// What is wanted, of the states it is about; other ones are refused.
-    pub(crate) fn narrowed(self, mut wanted: Wanted) -> Answer<Wanted> {
+    pub(crate) fn narrowed(&self, mut wanted: Wanted) -> Answer<Wanted> {
         let (usual, possible) = self.states();
         if wanted.filter.states.is_empty() {
             wanted.filter.states = usual.to_vec();
@@ -100,6 +128,9 @@ pub(crate) struct Swept {
     pub(crate) refused: u64,
     /// Whether there may be more; ask again for the rest.
     pub(crate) more: bool,
+    /// What was looked at last, when there may be more: give it as `after` to go on behind it.
+    #[schema(value_type = Option<String>)]
+    pub(crate) next: Option<MessageId>,
     /// Whether nothing was done.
     pub(crate) dry_run: bool,
 }
@@ -116,7 +147,7 @@ pub(crate) fn limit(limit: Option<usize>) -> Answer<usize> {
 }
 
 /// Commands each of these messages.
-pub(crate) async fn sweep(app: &App, act: Act, ids: &[MessageId]) -> Result<Swept> {
+pub(crate) async fn sweep(app: &App, act: &Act, ids: &[MessageId]) -> Result<Swept> {
     let mut swept = Swept { count: ids.len() as u64, ..Swept::default() };
     for some in ids.chunks(TOGETHER_MAX) {
         for answer in try_join_all(some.iter().map(|id| command(app, act, *id))).await? {
@@ -131,11 +162,13 @@ pub(crate) async fn sweep(app: &App, act: Act, ids: &[MessageId]) -> Result<Swep
     Ok(swept)
 }
 
-async fn command(app: &App, act: Act, id: MessageId) -> Result<Commanded> {
+async fn command(app: &App, act: &Act, id: MessageId) -> Result<Commanded> {
     let admin = app.punctual.admin();
     match act {
         Act::Redrive => admin.redrive(id).await,
         Act::Cancel => admin.cancel(id).await,
+        Act::Reschedule(due_at) => admin.reschedule(id, *due_at).await,
+        Act::Reassign(to) => admin.reassign(id, to.clone()).await,
         Act::Delete => admin.delete(id).await,
         Act::Discard => {
             // Only while it is dead, so that one which was sent again in the meantime stays.

@@ -177,7 +177,7 @@ pub(super) async fn purge(
         return Ok(Json(Swept { count, more, dry_run: true, ..Swept::default() }));
     }
     let ids: Vec<MessageId> = found.rows.iter().map(|record| record.message.id).collect();
-    let swept = Swept { more, ..sweep(&app, Act::Delete, &ids).await? };
+    let swept = Swept { more, ..sweep(&app, &Act::Delete, &ids).await? };
     let change = Change::new("queue.purge", &queue).to(&swept);
     app.audit().note(&caller, Change { reason: request.reason, ..change }).await?;
     Ok(Json(swept))

@@ -28,14 +28,14 @@ impl Ledger {
                 Commanded::Applied(ids.len() as u64)
             }
             Command::Redrive { id, due_at } => self.redrive(*id, *due_at),
-            Command::Reschedule { id, due_at } => match self.messages.get_mut(id) {
-                None => Commanded::Unknown,
-                Some(record) if record.state == State::Pending => {
-                    record.due_at = *due_at;
-                    Commanded::Applied(1)
-                }
-                Some(record) => Commanded::Refused(record.state),
-            },
+            Command::Reschedule { id, due_at } => {
+                self.edit_pending(*id, |record| record.due_at = *due_at)
+            }
+            Command::Reassign { id, to } => self.edit_pending(*id, |record| {
+                let message = Arc::make_mut(&mut record.message);
+                message.queue = to.queue.clone().unwrap_or_else(|| message.queue.clone());
+                message.priority = to.priority.unwrap_or(message.priority);
+            }),
             Command::Discard(id)
                 if self.state_of(*id).is_some_and(|state| state != State::Dead) =>
             {
@@ -56,6 +56,17 @@ impl Ledger {
         self.must(answer == expected, "commands answer by their contract", || {
             format!("{command:?} was answered {answer:?}, expected {expected:?}")
         });
+    }
+
+    fn edit_pending(&mut self, id: MessageId, edit: impl Fn(&mut MessageRecord)) -> Commanded {
+        match self.messages.get_mut(&id) {
+            None => Commanded::Unknown,
+            Some(record) if record.state == State::Pending => {
+                edit(record);
+                Commanded::Applied(1)
+            }
+            Some(record) => Commanded::Refused(record.state),
+        }
     }
 
     pub(super) fn cancel(&mut self, id: MessageId, now: Timestamp) -> Commanded {
