@@ -57,6 +57,51 @@ test('a backfill is looked at first, and only then done', { timeout: 90_000 }, a
   await close();
 });
 
+test('what waits is made more urgent, put into another queue and made due later, one and all that match', { timeout: 90_000 }, async () => {
+  const { page, go, shot, axe, complaints, close } = await web.open(open.address);
+  for (let number = 0; number < 3; number += 1) {
+    const answer = await fetch(`${open.address}/api/v1/messages`, { method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify({ topic: 'letter', json: { number }, delay: '1h' }) });
+    assert.equal(answer.status, 201);
+  }
+  const letters = async () => (await (await fetch(`${open.address}/api/v1/messages?topic=letter`)).json()).items;
+  const [{ id }] = await letters();
+  await go(`#/messages/${id}`);
+  await page.getByRole('button', { name: 'Reassign' }).click();
+  const dialog = page.getByRole('dialog');
+  assert.equal(await dialog.getByLabel('Queue').inputValue(), 'default');
+  await dialog.getByLabel('Priority').selectOption('9');
+  await dialog.getByText(`punctual messages reassign ${id} --to default --priority 9`).waitFor();
+  await shot('reassign-one');
+  assert.deepEqual(await axe(), []);
+  await dialog.getByRole('button', { name: 'Reassign' }).click();
+  await page.getByText('Its queue and priority are changed.').waitFor();
+  await until(open.address, 'messages?topic=letter', (items) => items.find((one) => one.id === id).priority === 9);
+
+  await go('#/messages?q=topic:letter');
+  await page.getByRole('button', { name: /^Select all/ }).click();
+  await page.getByRole('button', { name: 'Reassign' }).click();
+  const sure = dialog.getByRole('button', { name: 'Reassign (3)' });
+  assert.ok(await sure.isDisabled(), 'nothing says what to change');
+  await dialog.getByLabel('Queue').fill('bulk');
+  await dialog.getByText('punctual messages reassign --topic letter --to bulk').waitFor();
+  await shot('reassign-all');
+  assert.deepEqual(await axe(), []);
+  await sure.click();
+  await dialog.getByText(/3 .*reassigned/).waitFor();
+  await dialog.getByRole('button', { name: 'Close' }).click();
+  assert.deepEqual((await letters()).map((one) => [one.queue, one.priority]), [['bulk', 9], ['bulk', 5], ['bulk', 5]]);
+
+  await page.getByRole('button', { name: /^Select all/ }).click();
+  await page.getByRole('button', { name: 'Reschedule' }).click();
+  await dialog.getByLabel('How long from now').fill('3h');
+  await dialog.getByRole('button', { name: 'Reschedule (3)' }).click();
+  await dialog.getByText(/3 .*put off/).waitFor();
+  const due = (await letters()).map((one) => Date.parse(one.due_at) - Date.now());
+  assert.ok(due.every((wait) => wait > 2.9 * 3_600_000), `${due}`);
+  assert.deepEqual(complaints, []);
+  await close();
+});
+
 test('dark is chosen, is kept, and is readable', { timeout: 60_000 }, async () => {
   const { page, shot, axe, close } = await web.open(open.address, { theme: 'light' });
   const theme = () => page.evaluate(() => document.documentElement.dataset.theme);

@@ -98,7 +98,25 @@ fn a_message_can_be_found_explained_moved_and_stopped() {
     let shown = printed(folder, &["messages", "show", &id]);
     assert!(shown.contains("\"to\": \"ada\"") && shown.contains("scheduled"), "{shown}");
     let moved = printed(folder, &["messages", "reschedule", &id, "--delay", "2h"]);
-    assert_eq!(moved, format!("{id} is due in 2h.\n"));
+    assert_eq!(moved, "1 message rescheduled, due in 2h.\n");
+    let moved = printed(folder, &["messages", "reassign", &id, "--to", "slow", "--priority", "9"]);
+    assert_eq!(moved, "1 message reassigned to the queue slow with priority 9.\n");
+    assert!(printed(folder, &["messages", "show", &id]).contains("slow"));
+    let (code, said) = refused(folder, &["messages", "reassign", &id]);
+    assert!(code == 2 && said.contains("--to"), "{code} {said}");
+    let (code, said) = refused(folder, &["messages", "reassign", &id, "--priority", "12"]);
+    assert!(code == 2 && said.contains("12"), "{code} {said}");
+    let all = ["messages", "reassign", "--state", "pending", "--priority", "1"];
+    assert_eq!(
+        printed(folder, &[&all[..], &["--dry-run"]].concat()),
+        "This would reassign 1 message. Nothing was changed.\n"
+    );
+    assert_eq!(
+        printed(folder, &[&all[..], &["--yes"]].concat()),
+        "1 message reassigned with priority 1.\n"
+    );
+    let (code, said) = refused(folder, &["messages", "reassign", "--state", "dead", "--to", "x"]);
+    assert!(code == 2 && said.contains("pending"), "{code} {said}");
     assert_eq!(printed(folder, &["messages", "cancel", &id]), "1 message cancelled.\n");
     let (code, said) = refused(folder, &["messages", "cancel", &id]);
     assert_eq!(code, 4, "{said}");

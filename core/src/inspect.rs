@@ -60,6 +60,12 @@ pub trait Inspect: Send + Sync + 'static {
     /// How many messages there are in each state of each queue, and the oldest due instant.
     async fn counts(&self, now: Timestamp) -> Result<Counts>;
 
+    /// The same for those who look often: it never costs more than a moment, however many there are, and large
+    /// numbers may be estimates.
+    async fn estimate(&self, now: Timestamp) -> Result<Counts> {
+        self.counts(now).await
+    }
+
     /// How many messages of a batch are in each state. Done ones count until they are pruned.
     async fn batch(&self, batch: BatchId) -> Result<BTreeMap<State, u64>>;
 
@@ -168,6 +174,8 @@ pub struct Counts {
     pub stale: u64,
     /// The oldest due instant that is not yet being handled.
     pub oldest_due: Option<Timestamp>,
+    /// Whether large numbers among these are estimates.
+    pub is_estimate: bool,
 }
 
 impl Counts {

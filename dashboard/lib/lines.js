@@ -28,7 +28,7 @@ export const jobs = {
 };
 
 const dashed = (filter) => Object.fromEntries(Object.entries(filter).map(([name, value]) => [name.replaceAll('_', '-'), value]));
-const USUAL = { cancel: 'pending,running', redrive: 'dead', reschedule: 'pending' };
+const USUAL = { cancel: 'pending,running', redrive: 'dead', reschedule: 'pending', reassign: 'pending' };
 
 /** A content as one word; what is long, hidden or would be read as a file's name is left to a file. */
 function contentOf(kind, body, isWhole = true) {
@@ -42,7 +42,12 @@ const typeOf = (kind, body) => {
   try { JSON.parse(body); return 'text/plain'; } catch { return null; }
 };
 
-const rescheduled = ({ delay, at, ...rest }) => ({ ...(at ? { at } : { delay: delay || DELAY }), ...rest });
+/** The options of a verb, with an example of what it cannot do without. */
+const optionsOf = (verb, options) => {
+  if (verb === 'reschedule') { const { delay, at, ...rest } = options; return { ...(at ? { at } : { delay: delay || DELAY }), ...rest }; }
+  if (verb === 'reassign') { const { to, priority, ...rest } = options; return { to: to || (priority === undefined ? 'QUEUE' : null), priority, ...rest }; }
+  return options;
+};
 
 export const messages = {
   show: (id) => line(['messages', 'show', id]),
@@ -52,7 +57,7 @@ export const messages = {
     key, dedupe, queue, priority, delay, retry: retries, timeout, via: transport, header: Object.entries(headers).map(([name, value]) => `${name}=${value}`), 'content-type': typeOf(kind, body),
   }),
   /** One verb for some: `ids` may be cut, which an ellipsis says. */
-  some: (verb, ids, options = {}) => line(['messages', verb === 'discard' ? 'delete' : verb, ...ids], verb === 'reschedule' ? rescheduled(options) : options),
+  some: (verb, ids, options = {}) => line(['messages', verb === 'discard' ? 'delete' : verb, ...ids], optionsOf(verb, options)),
   /** One verb for all that match; null when the command line cannot say it. */
   matching: (verb, filter, options = {}) => {
     if (filter.payload) return null;
@@ -61,7 +66,7 @@ export const messages = {
       return line(['dead', 'discard'], { ...dashed(rest), all: Object.keys(rest).length === 0, ...options });
     }
     const wanted = Object.keys(filter).length === 0 ? { state: USUAL[verb] } : filter;
-    return line(['messages', verb], { ...dashed(wanted), ...(verb === 'reschedule' ? rescheduled(options) : options) });
+    return line(['messages', verb], { ...dashed(wanted), ...optionsOf(verb, options) });
   },
 };
 

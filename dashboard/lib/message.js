@@ -28,6 +28,7 @@ export const does = {
   cancel: (id, body) => post(at(id, 'cancel'), body),
   redrive: (id, body) => post(at(id, 'redrive'), body),
   reschedule: (id, body) => post(at(id, 'reschedule'), body),
+  reassign: (id, body) => post(at(id, 'reassign'), body),
   clone: (id, body) => post(at(id, 'clone'), body),
   delete: (id) => remove(`/messages/${part(id)}`),
   discard: (id) => remove(`/messages/${part(id)}`),

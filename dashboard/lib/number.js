@@ -16,6 +16,9 @@ export function short(value) {
   return value.toFixed(1);
 }
 
+/** `≈ 1.2 M`, where a storage has worked out a large number from a part of its rows. */
+export const near = (text, { estimate, count: value }) => (estimate && value >= 1000 ? `≈ ${text}` : text);
+
 /** `3.4 MB`. */
 export function bytes(value) {
   if (value === null || value === undefined) return '–';

@@ -19,6 +19,16 @@ export async function* bounded(call) {
   }
 }
 
+/** Repeats a bounded call behind where the last one ended, for what may still match afterwards. */
+export async function* walked(call) {
+  for (let after = null; ;) {
+    const done = await call(after);
+    yield done;
+    if (!done.next) return;
+    after = done.next;
+  }
+}
+
 /** Calls for each of these, some at a time; what is refused is counted, what is broken is thrown. */
 export async function* each(ids, call) {
   for (let at = 0; at < ids.length; at += TOGETHER) {

@@ -2,7 +2,7 @@
 
 import test from 'node:test';
 import assert from 'node:assert/strict';
-import { bounded, each } from '../lib/sweep.js';
+import { bounded, each, walked } from '../lib/sweep.js';
 import { leftOf } from '../lib/rows.js';
 
 const all = async (steps) => { const parts = []; for await (const part of steps) parts.push(part); return parts; };
@@ -17,6 +17,13 @@ test('a round that does nothing ends it, and it is said', async () => {
   const parts = await all(bounded(async () => ({ applied: 0, requested: 5, more: true })));
   assert.deepEqual(parts.at(-1), { unreached: true });
   assert.equal(parts.length, 2);
+});
+
+test('what may still match is walked through, behind where the last call ended', async () => {
+  const asked = [];
+  const parts = await all(walked(async (after) => { asked.push(after); return { applied: 1, next: asked.length < 3 ? `id-${asked.length}` : null }; }));
+  assert.deepEqual(asked, [null, 'id-1', 'id-2']);
+  assert.equal(parts.length, 3);
 });
 
 test('each is called once; what is refused is counted and what is broken is thrown', async () => {

@@ -34,9 +34,11 @@ export const messages = {
     redrive: { label: 'Redrive', verb: 'sent again', title: 'Send again', ask: (count, number) => `This sends ${some(count, number, 'message')} again, at once. ${number === 1 ? 'Its' : 'Their'} attempts start anew.` },
     cancel: { label: 'Cancel', verb: 'cancelled', title: 'Cancel', ask: (count, number) => `This cancels ${some(count, number, 'message')}. A handler that runs is asked to stop.` },
     reschedule: { label: 'Reschedule', verb: 'put off', title: 'Make due at another time', ask: (count, number) => `This makes ${some(count, number, 'pending message')} due at another time.` },
+    reassign: { label: 'Reassign', verb: 'reassigned', title: 'Change queue or priority', ask: (count, number) => `This changes where ${some(count, number, 'pending message')} ${number === 1 ? 'waits' : 'wait'}, or how urgent ${number === 1 ? 'it is' : 'they are'}.` },
     discard: { label: 'Discard', verb: 'discarded', title: 'Discard dead letters', ask: (count, number) => `This deletes ${some(count, number, 'dead letter')}. It cannot be undone.` },
     reason: 'Reason', reasonHint: 'For the audit trail.',
   },
+  assign: { queue: 'Queue', queueHint: 'Empty: stays as it is.', priority: 'Priority', priorityHint: 'Higher is claimed first.', unchanged: 'Stays as it is', levels: { 9: '9, first', 5: '5, usual', 0: '0, last' } },
   due: { label: 'Due', in: 'After', at: 'At', length: 'How long from now', lengthHint: 'Such as 30s, 5m or 2h.', now: 'Now' },
   sending: {
     title: 'New message', cloneTitle: 'Send again with changes', button: 'Send', topic: 'Topic', topicHint: 'The name that finds its handler.', body: 'Content', kinds: { json: 'JSON', text: 'Text', base64: 'Base64', none: 'None' }, kind: 'Content is',

@@ -138,7 +138,7 @@ async fn counted(app: &App) -> Result<Arc<Counts>> {
 }
 
 async fn count(app: &App) -> Result<Arc<Counts>> {
-    app.inspect.counts(app.clock.now()).await.map(Arc::new)
+    app.inspect.estimate(app.clock.now()).await.map(Arc::new)
 }
 
 /// Finds anew what is costly to find and was asked for lately, so that nobody waits for it.

@@ -7,7 +7,7 @@ use anyhow::Result;
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 
-use super::messages::{Filter, rows, sweep};
+use super::messages::{Deed, Filter, rows, sweep};
 use super::paging::Paging;
 use crate::client::Call;
 use crate::desk::{Desk, Reach, at_desk};
@@ -87,8 +87,8 @@ pub(crate) fn run(arguments: &DeadArgs) -> ExitCode {
     at_desk(&arguments.reach, async |desk| match &arguments.command {
         DeadCommand::List(wanted) => list(desk, wanted).await,
         DeadCommand::Groups => groups(desk).await,
-        DeadCommand::Redrive(chosen) => act(desk, "redrive", chosen).await,
-        DeadCommand::Discard(chosen) => act(desk, "discard", chosen).await,
+        DeadCommand::Redrive(chosen) => act(desk, "redrive", &Deed::redrive(), chosen).await,
+        DeadCommand::Discard(chosen) => act(desk, "discard", &Deed::discard(), chosen).await,
     })
 }
 
@@ -123,7 +123,7 @@ async fn groups(desk: &Desk) -> Result<()> {
     .await
 }
 
-async fn act(desk: &Desk, action: &str, chosen: &Chosen) -> Result<()> {
+async fn act(desk: &Desk, action: &str, deed: &Deed, chosen: &Chosen) -> Result<()> {
     let mut body = json!({ "limit": chosen.limit });
     let filtered = !chosen.filter.is_empty();
     match (&chosen.group, chosen.ids.is_empty(), filtered || chosen.all) {
@@ -144,5 +144,5 @@ async fn act(desk: &Desk, action: &str, chosen: &Chosen) -> Result<()> {
     if let Some(reason) = &chosen.reason {
         body["note"] = Value::from(reason.as_str());
     }
-    sweep(desk, action, (&["dead-letters", action], body), chosen.dry_run).await
+    sweep(desk, deed, (&["dead-letters", action], body), chosen.dry_run).await
 }

@@ -1,8 +1,8 @@
 //! `punctual messages`: what waits, runs and ended, why, and acting on it.
 
 mod acting;
+mod changing;
 mod looking;
-mod rescheduling;
 mod sending;
 
 use std::process::ExitCode;
@@ -15,11 +15,11 @@ use super::given::instant;
 use crate::client::Call;
 use crate::desk::{Reach, at_desk};
 use acting::Chosen;
+use changing::{Reassign, Reschedule};
 use looking::List;
-use rescheduling::Reschedule;
 use sending::Publish;
 
-pub(crate) use acting::sweep;
+pub(crate) use acting::{Deed, sweep};
 pub(crate) use looking::rows;
 
 /// Messages.
@@ -48,6 +48,8 @@ enum MessagesCommand {
     Redrive(Chosen),
     /// Make pending messages due at another time.
     Reschedule(Reschedule),
+    /// Put pending messages into another queue, or make them more or less urgent.
+    Reassign(Reassign),
     /// Delete messages that are not running, without a trace.
     Delete(Chosen),
 }
@@ -148,9 +150,10 @@ pub(crate) fn run(arguments: &MessagesArgs) -> ExitCode {
         MessagesCommand::Show(one) => looking::show(desk, &one.id).await,
         MessagesCommand::Why(one) => looking::why(desk, &one.id).await,
         MessagesCommand::Publish(publish) => sending::publish(desk, publish).await,
-        MessagesCommand::Cancel(chosen) => acting::act(desk, "cancel", chosen).await,
-        MessagesCommand::Redrive(chosen) => acting::act(desk, "redrive", chosen).await,
-        MessagesCommand::Reschedule(reschedule) => rescheduling::reschedule(desk, reschedule).await,
-        MessagesCommand::Delete(chosen) => acting::act(desk, "delete", chosen).await,
+        MessagesCommand::Cancel(chosen) => acting::act(desk, &Deed::cancel(), chosen).await,
+        MessagesCommand::Redrive(chosen) => acting::act(desk, &Deed::redrive(), chosen).await,
+        MessagesCommand::Reschedule(reschedule) => changing::reschedule(desk, reschedule).await,
+        MessagesCommand::Reassign(reassign) => changing::reassign(desk, reassign).await,
+        MessagesCommand::Delete(chosen) => acting::act(desk, &Deed::delete(), chosen).await,
     })
 }

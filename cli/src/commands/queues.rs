@@ -8,7 +8,7 @@ use punctual::jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::jobs::{Until, indented, paused};
-use super::messages::sweep;
+use super::messages::{Deed, sweep};
 use crate::client::Call;
 use crate::desk::{Desk, Reach, at_desk};
 use crate::render::{Table, facts, stamp, took, word};
@@ -106,7 +106,7 @@ pub(crate) fn run(arguments: &QueuesArgs) -> ExitCode {
                 body["reason"] = reason.as_str().into();
             }
             let path = ["queues", wanted.name.as_str(), "purge"];
-            sweep(desk, "purge", (&path, body), wanted.dry_run).await
+            sweep(desk, &Deed::purge(), (&path, body), wanted.dry_run).await
         }
     })
 }

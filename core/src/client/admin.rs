@@ -143,6 +143,11 @@ impl Admin {
         self.process.inspect.counts(self.process.now()).await
     }
 
+    /// The same for those who look often: large numbers may be estimates.
+    pub async fn estimate(&self) -> Result<Counts> {
+        self.process.inspect.estimate(self.process.now()).await
+    }
+
     /// Runs a job now, also a paused one. Its schedule is left alone; its overlap policy is respected
     /// unless told otherwise.
     pub async fn trigger(&self, job: impl AsRef<str>, ignore_overlap: bool) -> Result<Triggered> {

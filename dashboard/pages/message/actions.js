@@ -9,14 +9,14 @@ import { does } from '../../lib/message.js';
 import { Panel } from '../../lib/panel.js';
 import { go } from '../../lib/route.js';
 import { Act, Field, useToast } from '../../lib/ui.js';
-import { DueFields, dueOf, lineOf } from '../messages/due.js';
+import { CHANGES } from '../messages/changes.js';
 import { Send } from '../messages/send.js';
 import { message, shell } from '../../texts.js';
 
 const text = message.act;
 const ENDED = ['done', 'dead', 'cancelled'];
 const ALLOWED = {
-  redrive: (state) => ENDED.includes(state), cancel: (state) => !ENDED.includes(state), reschedule: (state) => state === 'pending', delete: (state) => state !== 'running',
+  redrive: (state) => ENDED.includes(state), cancel: (state) => !ENDED.includes(state), reschedule: (state) => state === 'pending', reassign: (state) => state === 'pending', delete: (state) => state !== 'running',
 };
 
 /** The content as a text to edit. */
@@ -32,21 +32,23 @@ const likeOf = (of) => ({
   fields: { topic: of.topic, key: of.key ?? '', queue: of.queue.startsWith('~') ? '' : of.queue, priority: String(of.priority), headers: Object.entries(of.headers).map(([name, value]) => `${name}: ${value}`).join('\n'), ...written(of.body) },
 });
 
+const DONE = { redrive: 'redriven', cancel: 'cancelled', reschedule: 'rescheduled', reassign: 'reassigned', delete: 'deleted' };
+
 function Ask({ action, of, onClose, onDone }) {
   const toast = useToast();
+  const change = CHANGES[action];
   const [reason, setReason] = useState('');
-  const [due, setDue] = useState({ way: 'in', length: '5m', at: '' });
-  const why = reason.trim() ? { reason: reason.trim() } : {};
-  const body = action === 'reschedule' ? { ...dueOf(due), ...why } : why;
+  const [value, setValue] = useState(() => change?.first(of));
+  const body = { ...change?.body(value), ...(reason.trim() ? { reason: reason.trim() } : {}) };
   const run = async () => {
     const answer = action === 'delete' ? await does.delete(of.id) : await does[action](of.id, body);
-    toast({ text: answer?.result === 'requested' ? text.requested : text[{ redrive: 'redriven', cancel: 'cancelled', reschedule: 'rescheduled', delete: 'deleted' }[action]] });
+    toast({ text: answer?.result === 'requested' ? text.requested : text[DONE[action]] });
     onDone(action);
   };
-  const options = { ...(action === 'reschedule' ? lineOf(due) : {}), reason: reason.trim() };
+  const options = { ...change?.line(value), reason: reason.trim() };
   const kind = action === 'delete' || action === 'cancel' ? 'danger' : 'primary';
-  return html`<${FormDialog} title=${text[`${action}Title`]} about=${text[`${action}Text`]} button=${text[action]} kind=${kind} ready=${action !== 'reschedule' || dueOf(due) !== null} cli=${cli.some(action, [of.id], options)} onDo=${run} onClose=${onClose}>${(wrong) => html`
-    ${action === 'reschedule' ? html`<${DueFields} value=${due} onChange=${setDue} wrong=${wrong} />` : null}
+  return html`<${FormDialog} title=${text[`${action}Title`]} about=${text[`${action}Text`]} button=${text[action]} kind=${kind} ready=${!change || change.body(value) !== null} cli=${cli.some(action, [of.id], options)} onDo=${run} onClose=${onClose}>${(wrong) => html`
+    ${change ? html`<${change.Fields} value=${value} onChange=${setValue} wrong=${wrong} />` : null}
     ${action === 'delete' ? null : html`<${Field} label=${text.reason} hint=${text.reasonHint} error=${wrong.reason}><input maxlength="500" value=${reason} onInput=${(event) => setReason(event.target.value)} /><//>`}`}<//>`;
 }
 
@@ -75,7 +77,7 @@ export function Actions({ of, onDone }) {
     const allowed = ALLOWED[action](of.state);
     return html`<${Act} kind=${kind} disabled=${!allowed} title=${allowed ? null : text.refused[action]} cli=${cli.some(action, [of.id])} onClick=${() => setOpen(action)}>${text[action]}<//>`;
   };
-  return html`${button('redrive', of.state === 'dead' ? 'primary' : '')}${button('cancel')}${button('reschedule')}
+  return html`${button('redrive', of.state === 'dead' ? 'primary' : '')}${button('cancel')}${button('reschedule')}${button('reassign')}
     <${Act} cli=${copies(of).publish} onClick=${() => setOpen('clone')}>${text.clone}<//>${button('delete')}<${CopyAs} of=${of} />
     ${open === 'clone' ? html`<${Send} like=${likeOf(of)} onClose=${close} />` : open ? html`<${Ask} action=${open} of=${of} onClose=${close} onDone=${done} />` : null}`;
 }

@@ -4,7 +4,7 @@ import { html } from '../../lib/html.js';
 import { get } from '../../lib/api.js';
 import { useLoad } from '../../lib/live.js';
 import { isPlain, parameters, valueOf, withTerm } from '../../lib/filter.js';
-import { short } from '../../lib/number.js';
+import { near, short } from '../../lib/number.js';
 import { to } from '../../lib/route.js';
 import { Tabs } from '../../lib/ui.js';
 import { messages as text } from '../../texts.js';
@@ -21,14 +21,14 @@ export function useCounts(q) {
   return { counts: found ? Object.fromEntries(STATES.map((state, at) => [state, found[at]])) : {}, reload: loaded.reload };
 }
 
-const shown = (counted) => (counted ? `${short(counted.count)}${counted.more ? '+' : ''}` : null);
+const shown = (counted) => (counted ? near(short(counted.count), counted) + (counted.more ? '+' : '') : null);
 
 /** How many match, of the counts of the states that the filter names. */
 export function totalOf(q, counts) {
   const wanted = valueOf(q, 'state')?.split(',') ?? STATES;
   const parts = wanted.map((state) => counts[state]);
   if (parts.some((one) => !one)) return null;
-  return { count: parts.reduce((sum, one) => sum + one.count, 0), more: parts.some((one) => one.more) };
+  return { count: parts.reduce((sum, one) => sum + one.count, 0), more: parts.some((one) => one.more), estimate: parts.some((one) => one.estimate) };
 }
 
 export function StateTabs({ q, counts, current }) {

@@ -54,6 +54,8 @@ struct OverviewView {
     health: Value,
     /// How many messages there are in each state.
     counts: BTreeMap<&'static str, u64>,
+    /// Whether large numbers among these are estimates.
+    counts_estimate: bool,
     /// How many come and go.
     rates: Rates,
     /// How long the oldest due message has waited.
@@ -161,6 +163,7 @@ async fn looked(app: &App) -> Result<OverviewView> {
         workers: processes.len(),
         marks: marks.split_off(surplus),
         counts: live::by_state(&counts),
+        counts_estimate: counts.is_estimate,
     })
 }
 

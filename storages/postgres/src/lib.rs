@@ -21,6 +21,7 @@ mod days;
 mod documents;
 mod driver;
 mod enqueue;
+mod estimate;
 mod failure;
 mod fire;
 mod groups;
@@ -313,6 +314,10 @@ impl Inspect for PostgresStorage {
 
     async fn counts(&self, now: Timestamp) -> Result<Counts> {
         self.inner.counts(now).await
+    }
+
+    async fn estimate(&self, now: Timestamp) -> Result<Counts> {
+        self.inner.estimate(now).await
     }
 
     async fn batch(&self, batch: BatchId) -> Result<BTreeMap<State, u64>> {

@@ -49,14 +49,21 @@ impl Inner {
                 oldest = oldest.into_iter().chain(due).min();
             }
         }
-        let stale =
-            format!("SELECT count(*) FROM {schema}.message WHERE state = 1 AND lease_until < $1");
-        let rows = held.ask(&stale, &[(&Micros(micros_up(now)), Type::TIMESTAMPTZ)]).await?;
-        let stale: i64 = rows.first().map_or(Ok(0), |row| row.try_get(0))?;
-        counts.stale = u64::try_from(stale).unwrap_or_default();
+        counts.stale = self.stale(held, now).await?;
         let oldest = oldest.filter(|due| *due <= micros(now));
         counts.oldest_due = oldest.map(instant).transpose()?;
         Ok(counts)
+    }
+
+    /// How many messages have a lease that has run out.
+    pub(crate) async fn stale(&self, held: &Session<'_>, now: Timestamp) -> Result<u64, Failure> {
+        let stale = format!(
+            "SELECT count(*) FROM {}.message WHERE state = 1 AND lease_until < $1",
+            self.schema.quoted
+        );
+        let rows = held.ask(&stale, &[(&Micros(micros_up(now)), Type::TIMESTAMPTZ)]).await?;
+        let stale: i64 = rows.first().map_or(Ok(0), |row| row.try_get(0))?;
+        Ok(u64::try_from(stale).unwrap_or_default())
     }
 
     pub(crate) async fn batch(&self, batch: BatchId) -> Result<BTreeMap<State, u64>> {

@@ -54,6 +54,7 @@ impl Memory {
                 .chain(waiting.map(|stored| stored.record.due_at))
                 .min()
                 .filter(|due_at| *due_at <= now),
+            is_estimate: false,
         }
     }
 }

@@ -34,7 +34,7 @@ impl Admin {
             let now = clock.now();
             let counts = match known {
                 Some(known) => known.clone(),
-                None => process.inspect.counts(now).await?,
+                None => process.inspect.estimate(now).await?,
             };
             let due = process.storage.due_jobs(LATE_MAX, now).await?;
             let late = due.iter().filter(|due| is_late(process, &due.record)).count();

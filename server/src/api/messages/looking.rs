@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use axum::Json;
 use axum::extract::State;
+use punctual::client::Counted;
 use punctual::inspect::{ExecutionFilter, Page};
 use punctual::model::{Execution, MessageId, Terms};
 use serde::Serialize;
@@ -47,6 +48,8 @@ pub(crate) struct CountView {
     count: u64,
     /// Whether counting stopped before the end.
     more: bool,
+    /// Whether a large number is an estimate.
+    estimate: bool,
 }
 
 /// A message with everything known of it.
@@ -114,15 +117,18 @@ pub(crate) async fn count(
     // A count has no pages; what is wrong is said all the same.
     PageQuery { limit: query.limit, after: query.after.clone() }.page::<MessageId>()?;
     let wanted = query.wanted()?;
-    if let Some(count) = wanted.counted(&*live::counts_now(&app).await?) {
-        return Ok(Json(CountView { count, more: false }));
+    let counts = live::counts_now(&app).await?;
+    if let Some(count) = wanted.counted(&counts) {
+        return Ok(Json(CountView { count, more: false, estimate: counts.is_estimate }));
     }
+    let estimate = false;
     if wanted.is_plain() {
-        let counted = app.punctual.admin().count(&wanted.filter).await?;
-        return Ok(Json(CountView { count: counted.count, more: counted.more }));
+        let Counted { count, more } = app.punctual.admin().count(&wanted.filter).await?;
+        return Ok(Json(CountView { count, more, estimate }));
     }
     let found = look(&app, &wanted, None, LOOKED_AT_MAX, |_| true).await?;
-    Ok(Json(CountView { count: found.rows.len() as u64, more: found.next.is_some() }))
+    let (count, more) = (found.rows.len() as u64, found.next.is_some());
+    Ok(Json(CountView { count, more, estimate }))
 }
 
 /// One message: content, attempts, why it is where it is, and what it belongs to.

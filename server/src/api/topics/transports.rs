@@ -80,7 +80,7 @@ async fn view(
 ) -> Answer<TransportView> {
     let now = app.clock.now();
     let line = Queue::of_relay(&name);
-    let counts = app.inspect.counts(now).await?;
+    let counts = app.inspect.estimate(now).await?;
     let depth = counts.messages.get(&(line.clone(), Stored::Pending)).copied().unwrap_or(0);
     let oldest = app.storage.next_due(&Line::Queue(line)).await?.filter(|due| *due <= now);
     let clock: &dyn Clock = &*app.clock;

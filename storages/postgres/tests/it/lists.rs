@@ -1,8 +1,11 @@
 //! Lists for people: how many rows the server reads for one does not follow how many there are.
 
-use punctual::Inspect;
+use std::sync::Arc;
+
 use punctual::inspect::{ExecutionFilter, MessageFilter, Page};
-use punctual::model::{JobName, Key, Queue, State, Topic};
+use punctual::jiff::Timestamp;
+use punctual::model::{JobName, Key, Limit, Queue, State, Ties, Topic};
+use punctual::{Clock, Inspect, Message, Storage, SystemClock};
 use tokio_postgres::Client;
 
 use crate::place::{Place, eventually};
@@ -10,6 +13,7 @@ use crate::place::{Place, eventually};
 punctual_conformance::cases! {
     lists_look_at_a_bounded_number_of_rows_whatever_they_are_about,
     a_list_that_looked_in_vain_goes_on_where_it_stopped,
+    an_estimate_looks_at_a_bounded_number_of_rows_and_comes_near,
 }
 
 /// How many rows each of the three tables has.
@@ -104,4 +108,41 @@ async fn a_list_that_looked_in_vain_goes_on_where_it_stopped() {
     found.dedup();
     assert_eq!(found.len(), 3);
     assert!(pages > 3, "{pages} pages for {ROWS} rows");
+}
+
+async fn an_estimate_looks_at_a_bounded_number_of_rows_and_comes_near() {
+    let place = Place::new();
+    let storage = place.open().await;
+    let client = place.client().await;
+    fill(&client, &place.schema).await;
+    storage.enqueue(place.entries(2), SystemClock.now()).await.unwrap();
+    let of = |name: &str| Queue::from(name.to_owned());
+    let due_at: Timestamp = "2026-01-01T00:00:00Z".parse().unwrap();
+    let few = Message { queue: of("few"), due_at, ..place.message() };
+    let limit = Limit { name: Key::new("mail").unwrap(), running_max: Some(1), rate: None };
+    let ties = Some(Arc::new(Ties { limit: Some(limit), ..Ties::default() }));
+    let limited = Message { queue: of("few"), ties, ..place.message() };
+    storage.enqueue(vec![few.into(), limited.into()], SystemClock.now()).await.unwrap();
+    assert_eq!(place.claim(&*storage, 2).await.len(), 2);
+    client.batch_execute("SELECT pg_stat_force_next_flush()").await.unwrap();
+    let before = read(&client, &place.schema).await;
+
+    let near = storage.estimate(SystemClock.now()).await.unwrap();
+    let rows = u64::try_from(ROWS).unwrap();
+    assert!(near.is_estimate);
+    for state in [State::Pending, State::Dead, State::Done] {
+        let count = near.messages[&(Queue::default(), state)];
+        assert!(count.abs_diff(rows) < rows / 5, "{count} {state:?} of {rows}");
+    }
+    // Few are counted, however many others there are.
+    assert_eq!(near.messages[&(Queue::default(), State::Running)], 2);
+    assert_eq!(near.messages[&(of("few"), State::Pending)], 2);
+    assert_eq!(near.oldest_due, Some(due_at));
+    assert_eq!(near.stale, 0);
+
+    drop(storage);
+    let told = || async { read(&client, &place.schema).await - before > 20_000 };
+    eventually("the sessions tell what they read", told).await;
+    let read = read(&client, &place.schema).await - before;
+    assert!(read < 2 * ROWS, "{read} rows were read; counting everything is {}", 3 * ROWS);
 }
