@@ -127,6 +127,7 @@ async fn actions_that_make_no_sense_are_refused() {
         (json!({"action": "reassign", "priority": 12}), "12"),
         (json!({"action": "cancel", "priority": 1}), "belongs to the action `reassign`"),
         (json!({"action": "reassign", "delay": "1m"}), "belongs to the action `reschedule`"),
+        (json!({"action": "reassign", "priority": 1, "after": "x"}), "`after`"),
         (json!({"action": "cancel", "limit": 0}), "between 1 and 10000"),
         (json!({"action": "cancel", "limit": 10_001}), "between 1 and 10000"),
     ] {

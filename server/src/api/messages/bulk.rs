@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::ToSchema;
 
-use super::acting::{assignment, due_at, message_id};
+use super::acting::{assignment, due_at};
 use super::sweep::limit;
 use super::{Act, MessageQuery, Swept, look, sweep};
 use crate::app::App;
@@ -67,6 +67,14 @@ pub(crate) struct BulkRequest {
 }
 
 impl BulkRequest {
+    /// Behind which message it begins.
+    fn after(&self) -> Answer<Option<MessageId>> {
+        let after = self.after.as_deref().map(str::parse).transpose();
+        after.map_err(|error: punctual::Error| {
+            Problem::refused(format!("`after`: {error}")).field("after", error.to_string())
+        })
+    }
+
     /// What is done to each message; refuses what does not belong to it.
     fn act(&self, now: Timestamp) -> Answer<Act> {
         let (reschedule, reassign) = (BulkAction::Reschedule, BulkAction::Reassign);
@@ -118,8 +126,7 @@ pub(crate) async fn bulk(
     let limit = limit(request.limit)?;
     let act = request.act(app.clock.now())?;
     let wanted = act.narrowed(request.filter.wanted_in_body()?)?;
-    let after = request.after.as_deref().map(message_id).transpose()?;
-    let found = look(&app, &wanted, after, limit, |record| act.takes(record)).await?;
+    let found = look(&app, &wanted, request.after()?, limit, |record| act.takes(record)).await?;
     let (more, next) = (found.next.is_some(), found.next);
     if request.dry_run {
         let count = found.rows.len() as u64;
