@@ -24,6 +24,9 @@ const PAGES_MAX: i64 = 500;
 /// Up to how many messages that wait in a queue are counted one by one.
 const EXACT_MAX: u64 = 10_000;
 
+/// How many queues are looked at one by one; of more, the others are worked out as well.
+const LINES_MAX: usize = 1_000;
+
 /// How many messages of each queue are in each state.
 type Numbers = BTreeMap<(Queue, State), u64>;
 
@@ -74,10 +77,15 @@ impl Inner {
         for line in &lines {
             *alive.entry((line.queue.clone(), State::Pending)).or_default() += line.count;
         }
-        if alive.values().any(|count| *count >= EXACT_MAX) {
-            let sampled = self.sample(held, ("message", "state", "state = 0"), pages).await?;
-            for (of, count) in alive.iter_mut().filter(|(_, count)| **count >= EXACT_MAX) {
-                *count = sampled.get(of).copied().unwrap_or_default().max(*count);
+        let is_cut = lines.len() >= LINES_MAX;
+        if is_cut || alive.values().any(|count| *count >= EXACT_MAX) {
+            for (of, near) in self.sample(held, ("message", "state", "state = 0"), pages).await? {
+                match alive.get_mut(&of) {
+                    Some(count) if *count >= EXACT_MAX => *count = near.max(*count),
+                    None if is_cut => drop(alive.insert(of, near)),
+                    // Counted, or come while we looked.
+                    _ => {}
+                }
             }
         }
         let running = format!(
@@ -108,7 +116,7 @@ impl Inner {
                  SELECT m.due_at FROM {schema}.message m \
                  WHERE {rows} AND m.queue = l.queue AND m.priority = p::int2 \
                  ORDER BY m.due_at LIMIT 1) AS f) \
-                 FROM lines l WHERE l.queue IS NOT NULL"
+                 FROM lines l WHERE l.queue IS NOT NULL LIMIT {LINES_MAX}"
             );
             for row in held.ask(&text, &[]).await? {
                 let due: Option<Micros> = row.try_get(2)?;
