@@ -120,6 +120,8 @@ fn a_message_can_be_found_explained_moved_and_stopped() {
     assert_eq!(printed(folder, &["messages", "cancel", &id]), "1 message cancelled.\n");
     let (code, said) = refused(folder, &["messages", "cancel", &id]);
     assert_eq!(code, 4, "{said}");
+    let (code, said) = refused(folder, &["messages", "cancel", &id, &id, "--yes"]);
+    assert_eq!(code, 4, "when none could be, that is an error: {said}");
     assert_eq!(printed(folder, &["messages", "delete", &id, "--yes"]), "1 message deleted.\n");
     assert_eq!(refused(folder, &["messages", "show", &id]).0, 3);
     assert_eq!(refused(folder, &["messages", "show", "x"]).0, 2);

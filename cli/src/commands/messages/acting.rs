@@ -141,8 +141,8 @@ pub(super) async fn act(desk: &Desk, deed: &Deed, chosen: &Chosen) -> Result<()>
     }
 }
 
-/// Those that are named, one after the other. Of a single one a refusal is the answer; of many it is counted,
-/// and the rest goes on.
+/// Those that are named, one after the other. What is refused is counted, and the rest goes on; when nothing
+/// was done, the first refusal is the answer.
 async fn each(desk: &Desk, deed: &Deed, chosen: &Chosen) -> Result<()> {
     let count = chosen.ids.len() as u64;
     if chosen.dry_run {
@@ -153,13 +153,17 @@ async fn each(desk: &Desk, deed: &Deed, chosen: &Chosen) -> Result<()> {
         desk.confirm(&deed.asked(count))?;
     }
     let body = deed.body(chosen.reason.as_deref(), json!({}));
-    let (mut answers, mut refused) = (Vec::new(), 0);
+    let (mut answers, mut refusals) = (Vec::new(), Vec::new());
     for id in &chosen.ids {
         match desk.ask(Call::post(&["messages", id, deed.verb], body.clone())).await {
             Ok(answer) => answers.push(answer),
-            Err(error) if count > 1 && is_refusal(&error) => refused += 1,
+            Err(error) if is_refusal(&error) => refusals.push(error),
             Err(error) => return Err(error),
         }
+    }
+    let refused = refusals.len();
+    if let (true, Some(first)) = (answers.is_empty(), refusals.into_iter().next()) {
+        return Err(first);
     }
     let requested = answers.iter().filter(|answer| answer["result"] == "requested").count() as u64;
     let applied = answers.len() as u64 - requested;
