@@ -1,7 +1,7 @@
 """Copies the one message of a SQLite storage many times, as fast as SQLite can: seed.py FILE COUNT.
 
-The message was made by the program itself, so that nothing here knows how a message is written. Every thousandth
-copy has the topic "rare".
+The message was made by the program itself, so that nothing here knows how a message is written. A thousand of the
+copies have the topic "rare".
 """
 
 import sqlite3
@@ -16,6 +16,7 @@ def main(path, count):
     columns = [row[1] for row in storage.execute(f"PRAGMA table_info({TABLE})")]
     sample = dict(zip(columns, storage.execute(f"SELECT {', '.join(columns)} FROM {TABLE}").fetchone()))
     began = int(time.time() * 1000) - count
+    step = max(1, (count + 1) // 1000)
 
     def copies():
         for number in range(count):
@@ -26,7 +27,7 @@ def main(path, count):
             row["key"] = f"customer-{number % 5000}"
             row["created_at"] = (began + number) * 1000
             row["due_at"] = sample["due_at"] + number * 1000
-            if number % 1000 == 0:
+            if number % step == 0:
                 row["topic"] = "rare"
             yield [row[column] for column in columns]
 

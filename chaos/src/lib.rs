@@ -12,7 +12,6 @@ pub mod drive;
 pub mod fuse;
 pub mod ledger;
 pub mod open;
-pub mod soak;
 pub mod table;
 pub mod watched;
 pub mod worker;

@@ -13,7 +13,7 @@ use anyhow::{Context, Result};
 use clap::{Parser, Subcommand, ValueEnum};
 use punctual_chaos::drive::{self, Place, Plan};
 use punctual_chaos::table::{self, Outcome};
-use punctual_chaos::{soak, worker};
+use punctual_chaos::worker;
 
 /// Where the database is.
 const VARIABLE: &str = "PUNCTUAL_POSTGRES_URL";
@@ -29,8 +29,6 @@ struct Arguments {
 enum Command {
     /// Kill workers of one storage, or of each at the same time, and judge.
     Run(Options),
-    /// Restart a broker under load again and again, and account for every message.
-    Soak(soak::Options),
     /// What is killed; started by `run`.
     #[command(hide = true)]
     Worker(worker::Options),
@@ -66,7 +64,6 @@ async fn main() -> ExitCode {
     let result = match Arguments::parse().command {
         Command::Worker(options) => worker::run(options).await.map(|()| true),
         Command::Run(options) => run(&options).await,
-        Command::Soak(options) => soak(&options).await,
     };
     match result {
         Ok(true) => ExitCode::SUCCESS,
@@ -78,7 +75,7 @@ async fn main() -> ExitCode {
     }
 }
 
-/// Answers whether everything is as promised.
+/// Returns whether everything is as promised.
 async fn run(options: &Options) -> Result<bool> {
     let seed = options.seed.unwrap_or_else(present_seed);
     println!("seed {seed}");
@@ -113,30 +110,6 @@ async fn run(options: &Options) -> Result<bool> {
         println!("the ledgers are in {}", folder.display());
     }
     Ok(good)
-}
-
-/// Answers whether nothing was lost.
-async fn soak(options: &soak::Options) -> Result<bool> {
-    println!(
-        "{} for {} s, restarted every {} s",
-        options.broker, options.seconds, options.restart_every
-    );
-    let soak::Outcome { broker, restarts, sums, drain_seconds } = soak::run(options).await?;
-    println!(
-        "{broker}: {restarts} restarts; {} messages, {} confirmed = {} handled + {} dead, counting {} that \
-         were not confirmed and came; {} handled more than once, {} dead only because deliveries were cut off; \
-         {drain_seconds} s until all was done; lost {:?}, wrong {:?}",
-        sums.asked,
-        sums.confirmed,
-        sums.handled,
-        sums.dead,
-        (sums.handled + sums.dead).saturating_sub(sums.confirmed),
-        sums.repeated,
-        sums.cut_off,
-        sums.lost,
-        sums.wrong
-    );
-    Ok(sums.is_good())
 }
 
 fn places(only: Option<Storage>) -> Result<Vec<Place>> {

@@ -7,7 +7,6 @@ use anyhow::{Context, Result, bail};
 
 use crate::cargo::pass_or_fail;
 use crate::needs;
-use crate::program;
 use crate::tally::Tally;
 use crate::workspace::Workspace;
 
@@ -25,8 +24,8 @@ const NEEDS: [(&str, &str); 4] = [
 /// The tests of its modules, which need no browser.
 const MODULES: &str = "dashboard/tests";
 
-/// Builds the program and drives it.
-pub(crate) fn run(workspace: &Workspace) -> Result<Tally> {
+/// Installs what is missing.
+pub(crate) fn provide() -> Result<()> {
     let missing = NEEDS.iter().filter(|(file, _)| !Path::new(file).exists());
     let packages: Vec<String> = missing.map(|(_, package)| (*package).to_owned()).collect();
     needs::provide_packages(&packages).with_context(|| {
@@ -34,8 +33,12 @@ pub(crate) fn run(workspace: &Workspace) -> Result<Tally> {
             "the browser tests need {}; leave them out with --without {NAME}",
             packages.join(", ")
         )
-    })?;
-    let program = program::build(workspace)?;
+    })
+}
+
+/// Drives the program; one of its storages has so many rows.
+pub(crate) fn run(workspace: &Workspace, program: &Path, rows: u32) -> Result<Tally> {
+    provide()?;
     let mut modules = Command::new("node");
     modules.args(["--test", MODULES]).current_dir(workspace.path("."));
     let mut tally = pass_or_fail(modules)?;
@@ -53,6 +56,7 @@ pub(crate) fn run(workspace: &Workspace) -> Result<Tally> {
         .args(["test", "--silent"])
         .current_dir(&folder)
         .env("PUNCTUAL_PROGRAM", program)
+        .env("PUNCTUAL_ROWS", rows.to_string())
         .env("PUNCTUAL_SHOTS", workspace.target().join("screenshots"));
     tally += pass_or_fail(tests)?;
     Ok(tally)

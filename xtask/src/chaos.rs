@@ -1,18 +1,20 @@
-//! `cargo xtask chaos`: the kill loop over real storages, in a release build.
+//! `cargo xtask chaos`: the kill loop over real storages.
 //!
-//! PostgreSQL is a private one that waits for the disk as in production, unless the environment names
+//! The command runs it in a release build, the test command in its own build. PostgreSQL is a private one that waits for the disk as in production, unless the environment names
 //! another; what the loop does is the business of the `punctual-chaos` crate.
 
-use anyhow::{Result, bail};
+use std::process::Command;
+
+use anyhow::Result;
 use xtask::servers::Durability;
 
+use crate::build::Built;
 use crate::cargo::{cargo, pass_or_fail};
 use crate::local_servers::{self, Servers};
-use crate::step::Steps;
+use crate::step::{Phase, Steps};
 use crate::tally::Tally;
 use crate::workspace::Workspace;
 
-const CRATE: &str = "chaos/Cargo.toml";
 const POSTGRES: &str = "postgres";
 
 #[derive(clap::Args)]
@@ -29,10 +31,14 @@ pub(crate) struct Options {
 }
 
 impl Options {
-    /// As many kills as a change must survive, on every storage but these.
-    pub(crate) fn of_test(without: &[String]) -> Self {
+    /// So many kills on every storage but these.
+    pub(crate) fn of_test(kills: usize, without: &[String]) -> Self {
         let alone = without.iter().any(|name| name == POSTGRES).then(|| "sqlite".to_owned());
-        Self { kills: 50, storage: alone, seed: None }
+        Self { kills, storage: alone, seed: None }
+    }
+
+    fn title(&self) -> String {
+        format!("kill loop, {} kills for each storage", self.kills)
     }
 
     fn arguments(&self) -> Vec<String> {
@@ -47,14 +53,26 @@ impl Options {
     }
 }
 
+/// Builds for release and runs.
 pub(crate) fn run(workspace: &Workspace, options: &Options, steps: &mut Steps) {
-    steps.run("kill loop", || kill_loop(workspace, options));
+    let command = cargo(workspace, &["run", "--release", "-p", "punctual-chaos", "--"]);
+    steps.run_as(Phase::CompileAndRun, &options.title(), || kill_loop(workspace, options, command));
 }
 
-fn kill_loop(workspace: &Workspace, options: &Options) -> Result<Tally> {
-    if !workspace.has(CRATE) {
-        bail!("there is no chaos/ crate in this workspace");
-    }
+/// Runs the program that is built already.
+pub(crate) fn run_built(
+    workspace: &Workspace,
+    built: &Built,
+    options: &Options,
+    steps: &mut Steps,
+) {
+    steps.run(&options.title(), || {
+        kill_loop(workspace, options, Command::new(built.program("punctual-chaos")?))
+    });
+}
+
+/// Runs the loop by the start of a command.
+fn kill_loop(workspace: &Workspace, options: &Options, mut command: Command) -> Result<Tally> {
     let mut servers = Servers::default();
     if options.storage.as_deref().is_none_or(|name| name == POSTGRES) {
         let mut wanted = local_servers::wanted(workspace, &[]);
@@ -63,8 +81,7 @@ fn kill_loop(workspace: &Workspace, options: &Options) -> Result<Tally> {
         local_servers::provide(&wanted)?;
         servers = Servers::start(workspace, &wanted, Durability::Durable)?;
     }
-    let mut command = cargo(workspace, &["run", "--release", "-p", "punctual-chaos", "--", "run"]);
-    command.args(options.arguments());
+    command.arg("run").args(options.arguments());
     servers.tell(&mut command);
     pass_or_fail(command)
 }
@@ -82,9 +99,9 @@ mod tests {
 
     #[test]
     fn a_test_without_postgres_still_kills_on_sqlite() {
-        assert_eq!(Options::of_test(&[]).storage, None);
-        let without = Options::of_test(&["postgres".to_owned()]);
+        assert_eq!(Options::of_test(9, &[]).storage, None);
+        let without = Options::of_test(9, &["postgres".to_owned()]);
         assert_eq!(without.storage.as_deref(), Some("sqlite"));
-        assert_eq!(without.kills, 50);
+        assert_eq!(without.kills, 9);
     }
 }

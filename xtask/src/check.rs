@@ -4,7 +4,7 @@ use anyhow::{Result, bail};
 
 use crate::cargo::{cargo, pass_or_fail};
 use crate::needs;
-use crate::step::Steps;
+use crate::step::{Phase, Steps};
 use crate::tally::Tally;
 use crate::tidy::{self, Finding};
 use crate::workspace::Workspace;
@@ -13,13 +13,13 @@ pub(crate) fn run(workspace: &Workspace, steps: &mut Steps) {
     tidy(workspace, steps);
     steps.run("dependency rules", || report(&tidy::dependency_rules(&workspace.sources()?)));
     steps.run("format", || pass_or_fail(cargo(workspace, &["fmt", "--all", "--check"])));
-    steps.run("clippy", || {
+    steps.run_as(Phase::Compile, "clippy", || {
         needs::provide_builds(workspace)?;
         let line =
             ["clippy", "--workspace", "--all-targets", "--all-features", "--", "-D", "warnings"];
         pass_or_fail(cargo(workspace, &line))
     });
-    steps.run("rustdoc", || rustdoc(workspace));
+    steps.run_as(Phase::Compile, "rustdoc", || rustdoc(workspace));
 }
 
 /// The rules that need no compiler.
@@ -34,10 +34,11 @@ pub(crate) fn tidy(workspace: &Workspace, steps: &mut Steps) {
 }
 
 /// The libraries' pages with every warning denied. The binary shares the library's name, both would be
-/// written to one folder, and nobody reads a binary's pages: it is left out.
+/// written to one folder, and nobody reads a binary's pages: it is left out. No crate has examples of
+/// cargo's kind; asking for them makes cargo choose the features that clippy's build had, and use that.
 fn rustdoc(workspace: &Workspace) -> Result<Tally> {
-    let mut command =
-        cargo(workspace, &["doc", "--workspace", "--all-features", "--no-deps", "--lib"]);
+    let line = ["doc", "--workspace", "--all-features", "--no-deps", "--lib", "--examples"];
+    let mut command = cargo(workspace, &line);
     command.env("RUSTDOCFLAGS", "-D warnings");
     pass_or_fail(command)
 }

@@ -14,7 +14,6 @@ use xtask::servers::{Durability, Place, Running, Server};
 use crate::cargo::pass_or_fail;
 use crate::local_servers;
 use crate::needs;
-use crate::program;
 use crate::tally::Tally;
 use crate::workspace::Workspace;
 
@@ -46,11 +45,11 @@ const CONFIGURATION: &str = "[jobs.nightly]\ncron = \"30 2 * * *\"\nzone = \"Eur
      [jobs.often]\nevery = \"1h\"\nhttp = { url = \"http://127.0.0.1:9/\" }\n";
 
 /// Starts the program, then asks whether document and answers fit.
-pub(crate) fn run(workspace: &Workspace) -> Result<Tally> {
+pub(crate) fn run(workspace: &Workspace, program: &Path) -> Result<Tally> {
     let python = provide().with_context(|| {
         format!("the tools that ask the API are not here; leave them out with --without {NAME}")
     })?;
-    let program = Program { file: program::build(workspace)? };
+    let program = Program { file: program.to_owned() };
     // There is one for each run of the tools.
     let program: &'static Program = Box::leak(Box::new(program));
     let records = local_servers::records(workspace);
@@ -65,8 +64,8 @@ pub(crate) fn run(workspace: &Workspace) -> Result<Tally> {
     Ok(tally)
 }
 
-/// Puts the tools there and answers their Python.
-fn provide() -> Result<PathBuf> {
+/// Installs the tools and returns the path of their Python.
+pub(crate) fn provide() -> Result<PathBuf> {
     let python = TOOLS.program("python").context("no home folder for the tools")?;
     if runs(&python, LOOK) {
         return Ok(python);

@@ -13,14 +13,18 @@
 mod adr;
 mod bench;
 mod browser;
+mod build;
 mod cargo;
 mod chaos;
 mod check;
 mod contract;
 mod generate;
+mod junit;
+mod load;
 mod local_servers;
 mod needs;
 mod program;
+mod repeat;
 mod simulate;
 mod soak;
 mod step;
@@ -106,7 +110,9 @@ fn run(command: Command) -> anyhow::Result<bool> {
             }
         }
         Command::Simulate(options) => simulate::run(&workspace, &options, &mut steps),
-        Command::Contract => steps.run(contract::STEP, || contract::run(&workspace)),
+        Command::Contract => {
+            steps.run(contract::STEP, || contract::run(&workspace, &program::build(&workspace)?))
+        }
         Command::Chaos(options) => chaos::run(&workspace, &options, &mut steps),
         Command::Soak(options) => soak::run(&workspace, &options, &mut steps),
         Command::Generate(options) => generate::run(&workspace, &options, &mut steps),

@@ -86,14 +86,14 @@ fn install(packages: &[String]) -> Result<()> {
 }
 
 fn apt(arguments: &[&str]) -> Result<()> {
-    let status = Command::new("apt-get")
+    let output = Command::new("apt-get")
         .args(arguments)
         .env("DEBIAN_FRONTEND", "noninteractive")
-        .stdout(std::io::stderr())
-        .status()
+        .output()
         .context("start apt-get")?;
-    if !status.success() {
-        bail!("`apt-get {}` ended with {status}", arguments.join(" "));
+    if !output.status.success() {
+        let errors = String::from_utf8_lossy(&output.stderr);
+        bail!("`apt-get {}` ended with {}:\n{errors}", arguments.join(" "), output.status);
     }
     Ok(())
 }

@@ -1,17 +1,14 @@
-//! The program as it is built for tests that start it.
+//! The program `punctual`, built alone for the commands that need nothing else.
 
 use std::path::PathBuf;
 
-use anyhow::{Result, bail};
+use anyhow::Result;
 
+use crate::build::Built;
 use crate::cargo::cargo;
 use crate::workspace::Workspace;
 
-/// Builds the program and answers where it is.
+/// Builds the program and returns its path.
 pub(crate) fn build(workspace: &Workspace) -> Result<PathBuf> {
-    let built = cargo(workspace, &["build", "-p", "punctual-cli"]).status()?;
-    if !built.success() {
-        bail!("the program could not be built");
-    }
-    Ok(workspace.target().join("debug/punctual"))
+    Built::by(cargo(workspace, &["build", "-p", "punctual-cli"]))?.program("punctual")
 }

@@ -1,10 +1,13 @@
 //! `cargo xtask simulate`: the simulation of core over many seeds, or one seed with its trace.
 //!
 //! The simulation itself is the test `simulation::bulk` of `core/tests/it`; this only sets the
-//! variables it reads and runs it in a release build.
+//! variables it reads. The command runs it in a release build, the test command in its own build.
 
+use std::process::Command;
+
+use crate::build::Built;
 use crate::cargo::{Empty, cargo, count_tests};
-use crate::step::Steps;
+use crate::step::{Phase, Steps};
 use crate::workspace::Workspace;
 
 #[derive(clap::Args)]
@@ -25,6 +28,25 @@ impl Options {
         Self { seeds, start: 0, seed: None }
     }
 
+    fn title(&self) -> String {
+        match self.seed {
+            Some(seed) => format!("simulation of seed {seed}"),
+            None => format!("simulation of {} seeds", self.seeds),
+        }
+    }
+
+    /// Adds the name of the test and its settings to the start of a command.
+    fn command(&self, mut command: Command) -> Command {
+        command.args(["simulation::bulk", "--exact", "--nocapture", "--include-ignored"]);
+        for name in ["PUNCTUAL_SIM_SEED", "PUNCTUAL_SIM_SEEDS", "PUNCTUAL_SIM_START"] {
+            command.env_remove(name);
+        }
+        for (name, value) in self.settings() {
+            command.env(name, value.to_string());
+        }
+        command
+    }
+
     fn settings(&self) -> Vec<(&'static str, u64)> {
         match self.seed {
             Some(seed) => vec![("PUNCTUAL_SIM_SEED", seed)],
@@ -33,21 +55,17 @@ impl Options {
     }
 }
 
+/// Builds for release and runs.
 pub(crate) fn run(workspace: &Workspace, options: &Options, steps: &mut Steps) {
-    let name = match options.seed {
-        Some(seed) => format!("simulation of seed {seed}"),
-        None => format!("simulation of {} seeds", options.seeds),
-    };
-    steps.run(&name, || {
-        let mut command =
-            cargo(workspace, &["test", "-p", "punctual", "--release", "--test", "it", "--"]);
-        command.args(["simulation::bulk", "--exact", "--nocapture", "--include-ignored"]);
-        for name in ["PUNCTUAL_SIM_SEED", "PUNCTUAL_SIM_SEEDS", "PUNCTUAL_SIM_START"] {
-            command.env_remove(name);
-        }
-        for (name, value) in options.settings() {
-            command.env(name, value.to_string());
-        }
+    let line = ["test", "-p", "punctual", "--release", "--test", "it", "--"];
+    let command = options.command(cargo(workspace, &line));
+    steps.run_as(Phase::CompileAndRun, &options.title(), || count_tests(command, Empty::Refused));
+}
+
+/// Runs the test binary of the core that is built already.
+pub(crate) fn run_built(built: &Built, options: &Options, steps: &mut Steps) {
+    steps.run(&options.title(), || {
+        let command = options.command(Command::new(built.test("punctual", "it")?));
         count_tests(command, Empty::Refused)
     });
 }

@@ -1,14 +1,14 @@
 //! `cargo xtask soak BROKER`: a broker under load, restarted again and again, in a release build.
 //!
 //! The soak starts and restarts a private server by itself; what it does and checks is the business of
-//! the `punctual-chaos` crate.
+//! the `punctual-soak` crate.
 
 use anyhow::Result;
 use xtask::servers::named;
 
 use crate::cargo::{cargo, pass_or_fail};
 use crate::local_servers;
-use crate::step::Steps;
+use crate::step::{Phase, Steps};
 use crate::tally::Tally;
 use crate::workspace::Workspace;
 
@@ -25,6 +25,11 @@ pub(crate) struct Options {
 }
 
 impl Options {
+    /// A short soak of one broker with several restarts.
+    pub(crate) fn of_test(broker: &str) -> Self {
+        Self { broker: broker.to_owned(), seconds: 120, restart_every: 20 }
+    }
+
     fn arguments(&self) -> Vec<String> {
         let (seconds, every) = (self.seconds.to_string(), self.restart_every.to_string());
         [&self.broker, "--seconds", &seconds, "--restart-every", &every].map(str::to_owned).to_vec()
@@ -32,12 +37,13 @@ impl Options {
 }
 
 pub(crate) fn run(workspace: &Workspace, options: &Options, steps: &mut Steps) {
-    steps.run(&format!("soak of {}", options.broker), || soak(workspace, options));
+    let name = format!("soak of {} for {} s", options.broker, options.seconds);
+    steps.run_as(Phase::CompileAndRun, &name, || soak(workspace, options));
 }
 
 fn soak(workspace: &Workspace, options: &Options) -> Result<Tally> {
     local_servers::provide(&[named(&options.broker)?])?;
-    let mut command = cargo(workspace, &["run", "--release", "-p", "punctual-chaos", "--", "soak"]);
+    let mut command = cargo(workspace, &["run", "--release", "-p", "punctual-soak", "--"]);
     command.args(options.arguments());
     pass_or_fail(command)
 }

@@ -1,4 +1,4 @@
-//! Running one thing after another and saying, at the end, how each went.
+//! Steps: run one after another, each timed, counted and listed in a table at the end.
 //!
 //! A step never ends the run: the steps after it still run, so that one command shows everything that
 //! is wrong. The last line is always plain: `N passed, N failed`.
@@ -6,18 +6,48 @@
 use std::time::Duration;
 
 use anyhow::Result;
+use serde_json::{Value, json};
 
+use crate::junit::TestTime;
 use crate::stopwatch::Stopwatch;
 use crate::tally::Tally;
+
+/// What a step spends its time on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Phase {
+    /// Installing programs and starting servers.
+    Prepare,
+    /// Compiling.
+    Compile,
+    /// Running what was compiled.
+    Run,
+    /// Both at once, where the tool does not separate them.
+    CompileAndRun,
+}
+
+impl Phase {
+    const ALL: [Self; 4] = [Self::Prepare, Self::Compile, Self::Run, Self::CompileAndRun];
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Prepare => "prepare",
+            Self::Compile => "compile",
+            Self::Run => "run",
+            Self::CompileAndRun => "compile and run",
+        }
+    }
+}
 
 /// The steps run so far.
 #[derive(Default)]
 pub(crate) struct Steps {
     done: Vec<Step>,
+    slowest: Vec<TestTime>,
 }
 
 struct Step {
     name: String,
+    phase: Phase,
     tally: Tally,
     took: Duration,
 }
@@ -26,23 +56,53 @@ impl Steps {
     /// Runs `work` under a heading. A step that ends in an error counts as one failure; a tally with
     /// nothing in it is a note, which neither passes nor fails.
     pub(crate) fn run(&mut self, name: &str, work: impl FnOnce() -> Result<Tally>) {
+        self.run_as(Phase::Run, name, work);
+    }
+
+    /// The same for a step that does not only run.
+    pub(crate) fn run_as(
+        &mut self,
+        phase: Phase,
+        name: &str,
+        work: impl FnOnce() -> Result<Tally>,
+    ) {
         println!("\n==> {name}");
         let stopwatch = Stopwatch::start();
         let tally = work().unwrap_or_else(|error| {
             eprintln!("{name}: {error:#}");
             Tally::ONE_FAILED
         });
-        self.done.push(Step { name: name.to_owned(), tally, took: stopwatch.elapsed() });
+        let took = stopwatch.elapsed();
+        self.done.push(Step { name: name.to_owned(), phase, tally, took });
+    }
+
+    /// Keeps the slowest tests for the report.
+    pub(crate) fn set_slowest(&mut self, slowest: Vec<TestTime>) {
+        self.slowest = slowest;
     }
 
     pub(crate) fn all_passed(&self) -> bool {
         self.total().failed == 0
     }
 
-    /// Prints the table and the plain last line; answers whether everything passed.
+    /// Prints the table and the plain last line; returns whether everything passed.
     pub(crate) fn conclude(&self) -> bool {
         println!("\n{}", self.table());
         self.all_passed()
+    }
+
+    /// The same facts as the table, for programs.
+    pub(crate) fn to_json(&self) -> Value {
+        let Tally { passed, failed, ignored } = self.total();
+        let phases = Phase::ALL.map(|phase| (phase.name().to_owned(), self.seconds(phase).into()));
+        json!({
+            "steps": self.done.iter().map(Step::to_json).collect::<Vec<_>>(),
+            "phases": serde_json::Map::from_iter(phases),
+            "slowest_tests": self.slowest.iter().map(|test| json!({
+                "binary": test.binary, "name": test.name, "seconds": test.seconds,
+            })).collect::<Vec<_>>(),
+            "passed": passed, "failed": failed, "ignored": ignored,
+        })
     }
 
     fn total(&self) -> Tally {
@@ -53,10 +113,21 @@ impl Steps {
         total
     }
 
+    fn seconds(&self, phase: Phase) -> f64 {
+        let steps = self.done.iter().filter(|step| step.phase == phase);
+        steps.map(|step| step.took.as_secs_f64()).sum()
+    }
+
     fn table(&self) -> String {
-        let wide = self.done.iter().map(|step| step.name.len()).max();
-        let wide = wide.unwrap_or_default();
-        let mut lines: Vec<String> = self.done.iter().map(|step| step.line(wide)).collect();
+        let width = self.done.iter().map(|step| step.name.len()).max().unwrap_or_default();
+        let mut lines: Vec<String> = Vec::new();
+        if !self.slowest.is_empty() {
+            lines.push(format!("the {} slowest tests:", self.slowest.len()));
+            lines.extend(self.slowest.iter().map(ToString::to_string));
+            lines.push(String::new());
+        }
+        lines.extend(self.done.iter().map(|step| step.line(width)));
+        lines.push(self.phases());
         let total = self.total();
         if total.ignored > 0 {
             lines.push(format!(
@@ -67,22 +138,49 @@ impl Steps {
         lines.push(format!("{} passed, {} failed", total.passed, total.failed));
         lines.join("\n")
     }
+
+    /// How long each phase took, and all of them.
+    fn phases(&self) -> String {
+        let present = Phase::ALL.map(|phase| (phase.name(), self.seconds(phase)));
+        let mut parts: Vec<String> = present
+            .iter()
+            .filter(|(_, seconds)| *seconds > 0.0)
+            .map(|(name, seconds)| format!("{name} {seconds:.0} s"))
+            .collect();
+        let all: f64 = present.iter().map(|(_, seconds)| seconds).sum();
+        parts.push(format!("in all {all:.0} s"));
+        parts.join(", ")
+    }
 }
 
 impl Step {
-    fn line(&self, wide: usize) -> String {
-        let Tally { passed, failed, ignored } = self.tally;
-        let result = match (passed, failed) {
+    fn result(&self) -> &'static str {
+        match (self.tally.passed, self.tally.failed) {
             (0, 0) => "note",
             (_, 0) => "ok",
             _ => "FAILED",
-        };
+        }
+    }
+
+    fn line(&self, width: usize) -> String {
+        let Tally { passed, failed, ignored } = self.tally;
         let seconds = self.took.as_secs_f64();
         let counts = match passed + failed + ignored {
             0 | 1 => String::new(),
             _ => format!("  {passed} passed, {failed} failed, {ignored} ignored"),
         };
-        format!("{:wide$}  {result:6} {seconds:7.1} s{counts}", self.name)
+        let (phase, result) = (self.phase.name(), self.result());
+        let line = format!("{:width$}  {phase:15}  {result:6} {seconds:7.1} s{counts}", self.name);
+        line.trim_end().to_owned()
+    }
+
+    fn to_json(&self) -> Value {
+        let Tally { passed, failed, ignored } = self.tally;
+        json!({
+            "name": self.name, "phase": self.phase.name(), "result": self.result(),
+            "seconds": self.took.as_secs_f64(),
+            "passed": passed, "failed": failed, "ignored": ignored,
+        })
     }
 }
 
@@ -105,7 +203,23 @@ mod tests {
         let mut steps = Steps::default();
         steps.run("listing", || Ok(Tally::default()));
         assert!(steps.all_passed());
-        assert!(steps.table().starts_with("listing  note"));
+        assert!(steps.table().starts_with("listing  run              note"));
         assert!(steps.table().ends_with("\n0 passed, 0 failed"));
+    }
+
+    #[test]
+    fn the_report_has_every_step_with_its_phase_and_the_slowest_tests() {
+        let mut steps = Steps::default();
+        steps.run_as(Phase::Compile, "build", || Ok(Tally::ONE_PASSED));
+        steps.run("tests", || Ok(Tally { passed: 3, failed: 1, ignored: 2 }));
+        let slow = TestTime { binary: "a".into(), name: "b".into(), seconds: 2.5, failed: false };
+        steps.set_slowest(vec![slow]);
+        let report = steps.to_json();
+        assert_eq!(report["steps"][0]["phase"], "compile");
+        assert_eq!(report["steps"][1]["result"], "FAILED");
+        assert_eq!((&report["passed"], &report["failed"]), (&json!(4), &json!(1)));
+        assert_eq!(report["slowest_tests"][0]["seconds"], 2.5);
+        assert!(steps.table().starts_with("the 1 slowest tests:\n"));
+        assert!(report["phases"]["compile"].as_f64().is_some_and(|seconds| seconds > 0.0));
     }
 }

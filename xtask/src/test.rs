@@ -1,37 +1,55 @@
 //! `cargo xtask test`: everything the README promises, in one command.
 //!
-//! The servers that back-ends need are installed, started privately, required and stopped again; to
-//! leave one out takes `--without`, so that a run never shows less than it seems to.
-//!
-//! The pure parts and the simulation run in a release build as well: the compiler this workspace
-//! starts from miscompiles `bool as usize` after a comparison at the higher optimisation levels, so
-//! what holds in a debug build is not yet shown for users.
+//! Everything is built once and then run from that build. The servers that back-ends need are
+//! installed, started privately, required and stopped again; to leave one out takes `--without`, so
+//! that a run never shows less than it seems to. `docs/ci.md` says what belongs to which depth.
 
 use std::fs;
 use std::path::Path;
 use std::process::Command;
+use std::thread::{self, JoinHandle};
 
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, anyhow, bail};
 use xtask::servers::{Durability, LEFT_OUT, Server};
 
 use crate::browser;
+use crate::build::{Built, EVERYTHING};
 use crate::cargo::{Empty, cargo, count_tests, count_tests_by, has_subcommand, pass_or_fail};
 use crate::chaos;
 use crate::contract;
+use crate::junit;
 use crate::local_servers::{self, Servers};
 use crate::needs;
+use crate::repeat;
 use crate::simulate;
-use crate::step::Steps;
+use crate::soak;
+use crate::step::{Phase, Steps};
 use crate::tally::{Runner, Tally};
 use crate::workspace::Workspace;
 
-/// Seeds simulated by the test command; more by `cargo xtask simulate`.
-const SEEDS: u64 = 2_000;
-/// The parts without input or output: a package, and a filter of its unit tests.
-const PURE: [(&str, &str); 3] =
-    [("punctual-schedule", ""), ("punctual", "policy::"), ("punctual", "model::")];
+/// Brokers whose servers can be restarted with their data.
+const SOAKED: [&str; 4] = ["redis", "nats", "mqtt", "rabbitmq"];
+/// Tests that wait at the same time on one core; `.config/nextest.toml` says which tests take all of them.
+const PLACES: usize = 8;
+/// How many of the slowest tests are listed.
+const SLOWEST: usize = 10;
+/// The table of steps for programs, below the target folder.
+const REPORT: &str = "test-report.json";
 /// Lists which numbered requirements no test names; kept beside the checkout, not in it.
 const COVERAGE: &str = "../shared/tools/spec-coverage";
+
+/// How much is done of what can be repeated at will.
+struct Depth {
+    /// Kills of the kill loop, for each storage.
+    kills: usize,
+    /// Seeds of the simulation.
+    seeds: u64,
+    /// Messages behind the dashboard in the largest flow of the browser.
+    rows: u32,
+}
+
+const SHORT: Depth = Depth { kills: 10, seeds: 2_000, rows: 200_000 };
+const FULL: Depth = Depth { kills: 50, seeds: 100_000, rows: 1_000_000 };
 
 #[derive(clap::Args)]
 pub(crate) struct Options {
@@ -44,8 +62,24 @@ pub(crate) struct Options {
     /// Keep what the suites of back-ends showed with the sources, for the generated documents.
     #[arg(long)]
     record: bool,
+    /// Add what takes hours: more kills, seeds and rows, soaks of the brokers, all tests in a release build.
+    #[arg(long)]
+    full: bool,
+    #[command(flatten)]
+    repeat: repeat::Options,
 }
 
+impl Options {
+    fn depth(&self) -> Depth {
+        if self.full { FULL } else { SHORT }
+    }
+
+    fn includes(&self, name: &str) -> bool {
+        !self.without.iter().any(|without| without == name)
+    }
+}
+
+/// Builds, then runs every test once, or with `--repeat` the same tests again and again.
 pub(crate) fn run(workspace: &Workspace, options: &Options, steps: &mut Steps) -> Result<()> {
     let mut present = workspace.back_ends();
     present.extend([browser::NAME.to_owned(), contract::NAME.to_owned()]);
@@ -53,82 +87,149 @@ pub(crate) fn run(workspace: &Workspace, options: &Options, steps: &mut Steps) -
     known(&options.without, &present)?;
     needs::provide_builds(workspace)?;
     let wanted = local_servers::wanted(workspace, &options.without);
-    let servers = start_servers(workspace, options, steps);
-    let required = required(&options.with, &wanted);
-    let results = workspace.target().join("results");
-    steps.run("tests", || {
-        let (runner, mut command) = every_test(workspace);
-        servers.tell(&mut command);
-        let _ = fs::remove_dir_all(&results);
-        command.env("PUNCTUAL_RESULTS", &results);
-        if !required.is_empty() {
-            command.env("PUNCTUAL_REQUIRE", &required);
-        }
-        if !options.without.is_empty() {
-            command.env(LEFT_OUT, options.without.join(","));
-        }
-        count_tests_by(runner, command, Empty::Refused)
+    let installing = install_meanwhile(options, wanted.clone());
+    let mut built = Built::default();
+    steps.run_as(Phase::Compile, "build", || {
+        built = Built::everything(workspace)?;
+        Ok(Tally::ONE_PASSED)
     });
-    steps.run("behaviours by transports", || matrix(workspace, &results, options.record));
-    steps.run("doc tests", || {
-        let line = ["test", "--workspace", "--all-features", "--doc", "--no-fail-fast"];
-        count_tests(cargo(workspace, &line), Empty::Allowed)
-    });
-    for (package, module) in PURE {
-        let name = format!("{package} {module}* in release");
-        steps.run(&name, || pure_in_release(workspace, package, module));
+    if !steps.all_passed() {
+        println!("\nNothing was run: the build failed.");
+        return Ok(());
     }
-    if workspace.has("e2e") && !options.without.iter().any(|name| name == browser::NAME) {
-        steps.run("the dashboard in a browser", || browser::run(workspace));
-    }
-    if workspace.has("server") && !options.without.iter().any(|name| name == contract::NAME) {
-        steps.run(contract::STEP, || contract::run(workspace));
-    }
-    simulate::run(workspace, &simulate::Options::first(SEEDS), steps);
-    chaos::run(workspace, &chaos::Options::of_test(&options.without), steps);
-    if workspace.has(COVERAGE) {
-        steps.run("requirements named by tests", || coverage(workspace));
-    }
-    Ok(())
-}
-
-/// Installs and starts what the back-ends need. A server that does not come is a failed step, and its
-/// back-end's tests fail too, unless it was left out by name.
-fn start_servers(workspace: &Workspace, options: &Options, steps: &mut Steps) -> Servers {
-    let wanted = local_servers::wanted(workspace, &options.without);
     let mut servers = Servers::default();
-    steps.run("servers", || {
+    steps.run_as(Phase::Prepare, "servers", || {
         for name in &options.without {
             println!("    WITHOUT {name}, as asked: its tests are ignored");
         }
+        installing.join().map_err(|_| anyhow!("the installation panicked"))??;
         local_servers::sweep(workspace)?;
-        local_servers::provide(&wanted)?;
         servers = Servers::start(workspace, &wanted, Durability::Relaxed)?;
         Ok(Tally::default())
     });
-    servers
-}
-
-/// Every test of the workspace but the doc tests, by nextest where there is one.
-fn every_test(workspace: &Workspace) -> (Runner, Command) {
-    if has_subcommand(workspace, "nextest") {
-        let line = ["nextest", "run", "--workspace", "--all-features", "--tests"];
-        return (Runner::Nextest, cargo(workspace, &line));
+    let required = required(&options.with, &wanted);
+    let tests = Tests { workspace, servers: &servers, required, without: &options.without };
+    match options.repeat.count() {
+        Some(count) => repeat::run(&tests, &options.repeat, count, steps),
+        None => run_once(&tests, options, &built, steps),
     }
-    println!("    cargo-nextest is not installed; the standard harness runs the same tests");
-    let line = ["test", "--workspace", "--all-features", "--tests", "--no-fail-fast"];
-    (Runner::Harness, cargo(workspace, &line))
+    let report = format!("{:#}\n", steps.to_json());
+    fs::write(workspace.target().join(REPORT), report).with_context(|| format!("write {REPORT}"))
 }
 
-fn pure_in_release(workspace: &Workspace, package: &str, module: &str) -> Result<Tally> {
-    let line = ["test", "--release", "-p", package, "--lib", "--quiet", "--", module];
-    count_tests(cargo(workspace, &line), Empty::Refused)
+/// Installs what is missing while the workspace is compiled.
+fn install_meanwhile(
+    options: &Options,
+    wanted: Vec<&'static dyn Server>,
+) -> JoinHandle<Result<()>> {
+    let browser = options.includes(browser::NAME);
+    let contract = options.includes(contract::NAME);
+    thread::spawn(move || {
+        local_servers::provide(&wanted)?;
+        if browser {
+            browser::provide()?;
+        }
+        if contract {
+            contract::provide()?;
+        }
+        Ok(())
+    })
+}
+
+fn run_once(tests: &Tests<'_>, options: &Options, built: &Built, steps: &mut Steps) {
+    let workspace = tests.workspace;
+    let depth = options.depth();
+    let results = workspace.target().join("results");
+    let _ = fs::remove_dir_all(&results);
+    junit::clear(workspace);
+    steps.run("tests", || {
+        let (runner, mut command) = tests.command(&[]);
+        command.env("PUNCTUAL_RESULTS", &results);
+        count_tests_by(runner, command, Empty::Refused)
+    });
+    if let Ok(times) = junit::read(workspace) {
+        steps.set_slowest(junit::slowest(times, SLOWEST));
+    }
+    steps.run("behaviours by transports", || matrix(built, &results, options.record));
+    steps.run_as(Phase::CompileAndRun, "doc tests", || doc_tests(workspace));
+    if options.includes(browser::NAME) {
+        steps.run("the dashboard in a browser", || {
+            browser::run(workspace, &built.program("punctual")?, depth.rows)
+        });
+    }
+    if options.includes(contract::NAME) {
+        steps.run(contract::STEP, || contract::run(workspace, &built.program("punctual")?));
+    }
+    simulate::run_built(built, &simulate::Options::first(depth.seeds), steps);
+    let kills = chaos::Options::of_test(depth.kills, &options.without);
+    chaos::run_built(workspace, built, &kills, steps);
+    if options.full {
+        run_full(tests, options, steps);
+    }
+    if workspace.has(COVERAGE) {
+        steps.run("requirements named by tests", || coverage(workspace));
+    }
+}
+
+/// What only the full depth has: every test as users build it, and brokers that are restarted under load.
+fn run_full(tests: &Tests<'_>, options: &Options, steps: &mut Steps) {
+    steps.run_as(Phase::CompileAndRun, "tests in a release build", || {
+        let (runner, command) = tests.command(&["--release"]);
+        count_tests_by(runner, command, Empty::Refused)
+    });
+    for broker in SOAKED.iter().filter(|broker| options.includes(broker)) {
+        soak::run(tests.workspace, &soak::Options::of_test(broker), steps);
+    }
+}
+
+/// Every test of the workspace but the doc tests, with the servers it needs.
+pub(crate) struct Tests<'a> {
+    pub(crate) workspace: &'a Workspace,
+    servers: &'a Servers,
+    /// The back-ends that must take part.
+    required: String,
+    /// The back-ends that are left out.
+    without: &'a [String],
+}
+
+impl Tests<'_> {
+    /// Returns the runner, nextest where it is installed, and its command with these arguments.
+    pub(crate) fn command(&self, arguments: &[&str]) -> (Runner, Command) {
+        let (runner, mut command) = if has_subcommand(self.workspace, "nextest") {
+            let mut command = cargo(self.workspace, &["nextest", "run", "--test-threads"]);
+            command.arg((PLACES * cores()).to_string());
+            (Runner::Nextest, command)
+        } else {
+            println!(
+                "    cargo-nextest is not installed; the standard harness runs the same tests"
+            );
+            (Runner::Harness, cargo(self.workspace, &["test", "--no-fail-fast"]))
+        };
+        let arguments = arguments.iter().map(|argument| match (*argument, runner) {
+            ("--release", Runner::Nextest) => "--cargo-profile=release",
+            (argument, _) => argument,
+        });
+        command.args(EVERYTHING).arg("--tests").args(arguments);
+        self.servers.tell(&mut command);
+        if !self.required.is_empty() {
+            command.env("PUNCTUAL_REQUIRE", &self.required);
+        }
+        if !self.without.is_empty() {
+            command.env(LEFT_OUT, self.without.join(","));
+        }
+        (runner, command)
+    }
+}
+
+fn doc_tests(workspace: &Workspace) -> Result<Tally> {
+    let mut command = cargo(workspace, &["test", "--doc", "--no-fail-fast"]);
+    command.args(EVERYTHING);
+    count_tests(command, Empty::Allowed)
 }
 
 /// Prints what came of the suite of transports: passed, refused as declared, skipped, not tried.
-fn matrix(workspace: &Workspace, results: &Path, record: bool) -> Result<Tally> {
-    let line = ["run", "--quiet", "-p", "punctual-conformance", "--bin", "matrix", "--"];
-    let mut command = cargo(workspace, &line);
+fn matrix(built: &Built, results: &Path, record: bool) -> Result<Tally> {
+    let mut command = Command::new(built.program("matrix")?);
     command.arg(results);
     if record {
         command.arg("--record");
@@ -142,6 +243,10 @@ fn coverage(workspace: &Workspace) -> Result<Tally> {
         bail!("{COVERAGE} ended with {status}");
     }
     Ok(Tally::default())
+}
+
+fn cores() -> usize {
+    thread::available_parallelism().map_or(1, usize::from)
 }
 
 /// The back-ends asked for and those that have a server, each once.

@@ -13,6 +13,7 @@ mod broker;
 mod chains;
 mod clocks;
 mod codecs;
+mod compile_errors;
 mod configuration;
 mod correlation;
 mod declared;

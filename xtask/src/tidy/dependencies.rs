@@ -22,7 +22,7 @@ const CONNECT: &str = "connect/";
 /// What stands beside things that applications already use.
 const INTEGRATIONS: &str = "integrations/";
 /// Folders outside the product: they show and measure concrete back-ends.
-const OUTSIDE: [&str; 4] = ["bench/", "chaos/", "examples/", "xtask/"];
+const OUTSIDE: [&str; 5] = ["bench/", "chaos/", "examples/", "soak/", "xtask/"];
 
 pub(crate) fn dependency_rules(sources: &[Source]) -> Vec<Finding> {
     let back_ends: Vec<String> = sources.iter().filter_map(back_end).collect();

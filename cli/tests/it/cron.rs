@@ -1,5 +1,4 @@
 //! `punctual cron` as a person or a script sees it: the binary is run.
-#![expect(clippy::unwrap_used, reason = "these are all tests")]
 
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Command, Output, Stdio};

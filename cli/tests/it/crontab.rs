@@ -1,5 +1,4 @@
 //! `punctual import crontab`, `completions` and `man` as a person runs them.
-#![expect(clippy::unwrap_used, reason = "these are all tests")]
 
 use std::path::Path;
 use std::process::{Command, Output, Stdio};

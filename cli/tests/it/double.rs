@@ -81,7 +81,6 @@ pub(crate) fn serve(answers: Vec<Recorded>) -> Served {
 }
 
 /// Runs a command against recorded answers.
-#[allow(dead_code, reason = "not every test that shares this file needs it")]
 pub(crate) fn run(args: &[&str], answers: Vec<Recorded>) -> (Output, Vec<Asked>) {
     let served = serve(answers);
     let folder = tempfile::tempdir().unwrap();

@@ -1,15 +1,11 @@
 //! Every command that asks a server, once, against a real server over a socket: for people, for programs, and
 //! with the exit codes that are documented.
-#![cfg(unix)]
-#![expect(clippy::unwrap_used, reason = "these are all tests")]
-
-mod running;
 
 use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
-use running::{Server, text};
+use crate::running::{Server, text};
 use serde_json::Value;
 
 /// A server, and somebody who asks it.
@@ -259,12 +255,12 @@ fn a_viewer_logs_in_looks_and_logs_out() {
     let folder = tempfile::tempdir().unwrap();
     let storage = format!("sqlite:{}", folder.path().join("a.db").display());
     let add = ["users", "add", "bob", "viewer", "--storage", &storage];
-    let mut child = running::punctual(folder.path(), &["migrate", "--storage", &storage]);
+    let mut child = crate::running::punctual(folder.path(), &["migrate", "--storage", &storage]);
     assert!(child.output().unwrap().status.success());
     let added = run(folder.path(), "", &add, "correct horse battery\n");
     assert!(added.status.success(), "{}", text(&added.stderr));
     let args = ["serve", "--listen", "127.0.0.1:0", "--storage", &storage];
-    let mut command = running::punctual(folder.path(), &args);
+    let mut command = crate::running::punctual(folder.path(), &args);
     command.env("PUNCTUAL__AUTH__MODE", "password");
     let site = Site { server: Server::spawned(command), folder };
     assert_eq!(site.refused(&["jobs", "list"]).0, 6, "nobody is logged in");

@@ -1,14 +1,10 @@
 //! `punctual serve` and `punctual config` as a person or a service manager sees them: the binary is run.
-#![cfg(unix)]
-#![expect(clippy::unwrap_used, reason = "these are all tests")]
-
-mod running;
 
 use std::net::TcpListener;
 use std::os::unix::net::UnixDatagram;
 use std::sync::mpsc::channel;
 
-use running::{PATIENCE, Server, output, punctual, text};
+use crate::running::{PATIENCE, Server, output, punctual, text};
 use serde_json::Value;
 
 #[test]

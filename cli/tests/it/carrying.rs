@@ -1,6 +1,5 @@
 //! `punctual publish`, `consume` and `topics` as a person or a script sees them: the binary is run, on a
 //! file that carries messages.
-#![expect(clippy::unwrap_used, reason = "these are all tests")]
 
 use std::io::Write;
 use std::path::Path;

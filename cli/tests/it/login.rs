@@ -1,13 +1,10 @@
 //! `punctual login` and `logout` against a server in the test.
-#![expect(clippy::unwrap_used, reason = "these are all tests")]
-
-mod double;
 
 use std::io::Write;
 use std::path::Path;
 use std::process::{Output, Stdio};
 
-use double::{Recorded, punctual, serve, text};
+use crate::double::{Recorded, punctual, serve, text};
 use serde_json::{Value, json};
 
 fn with_input(folder: &Path, args: &[&str], input: &str) -> Output {

@@ -1,5 +1,4 @@
 //! Commands on a storage without a server: the same endpoints, in this process.
-#![expect(clippy::unwrap_used, reason = "these are all tests")]
 
 use std::path::Path;
 use std::process::{Command, Output, Stdio};

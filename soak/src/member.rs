@@ -10,7 +10,7 @@ use punctual::{Context, Punctual, Retry};
 use punctual_connect::{OpenedTransport, open_transport};
 use punctual_sqlite::SqliteStorage;
 
-use super::ledger::{Death, Kind, Ledger};
+use crate::ledger::{Death, Kind, Ledger};
 
 const BROKER: &str = "broker";
 const TOPIC: &str = "soak";

@@ -1,12 +1,9 @@
 //! What commands ask a server and print, compared with recorded text. The server stands in the test and
 //! answers by the contract of the API; its clock always shows the same time.
-#![expect(clippy::unwrap_used, reason = "these are all tests")]
-
-mod double;
 
 use std::process::Stdio;
 
-use double::{punctual, run, text};
+use crate::double::{punctual, run, text};
 use serde_json::{Value, json};
 
 /// Compares what a command prints, with its exit code.

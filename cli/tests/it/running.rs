@@ -1,5 +1,4 @@
 //! A real server: the binary is run, and spoken to over its socket and by signals.
-#![allow(dead_code, reason = "not every test that shares this file needs all of it")]
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
