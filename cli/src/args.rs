@@ -20,6 +20,7 @@ use crate::commands::serve::ServeArgs;
 use crate::commands::shell::{CompletionsArgs, ManArgs};
 use crate::commands::subscriptions::SubscriptionsArgs;
 use crate::commands::tokens::TokensArgs;
+#[cfg(feature = "top")]
 use crate::commands::top::TopArgs;
 use crate::commands::topics::TopicsArgs;
 use crate::commands::transfer::{ExportArgs, ImportArgs, MoveArgs};
@@ -91,6 +92,7 @@ pub(crate) enum Command {
     /// Tokens by which programs are known.
     Tokens(TokensArgs),
     /// Watch queues, running work and the next runs as they change.
+    #[cfg(feature = "top")]
     Top(TopArgs),
     /// List the topics of a transport.
     Topics(TopicsArgs),

@@ -50,6 +50,7 @@ fn main() -> ExitCode {
         Command::Serve(arguments) => commands::serve::run(&arguments),
         Command::Subscriptions(arguments) => commands::subscriptions::run(&arguments),
         Command::Tokens(arguments) => commands::tokens::run(&arguments),
+        #[cfg(feature = "top")]
         Command::Top(arguments) => commands::top::run(&arguments),
         Command::Topics(arguments) => commands::topics::run(&arguments),
         Command::Users(arguments) => commands::users::run(&arguments),

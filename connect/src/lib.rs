@@ -3,7 +3,9 @@
 //!
 //! Transports are opened the same way, by [`open_transport`]: a storage is one too.
 //!
-//! An application that knows its storage uses that storage's crate directly; this one brings them all.
+//! An application that knows its storage uses that storage's crate directly. This crate brings SQLite and PostgreSQL, and
+//! each broker whose feature is on: `kafka`, `mqtt`, `nats`, `rabbitmq`, `redis`, `servicebus`, `sqs`, or `brokers` for
+//! all of them. An address that needs a feature which is off is refused with the name of that feature.
 //!
 //! ```
 //! # #[tokio::main(flavor = "current_thread")] async fn main() -> punctual::Result<()> {
@@ -24,4 +26,4 @@ mod transport;
 
 pub use address::{Address, FORMS, PostgresAddress, SqliteAddress};
 pub use opened::{Checkup, Opened, open, open_address};
-pub use transport::{OpenedTransport, open_transport, transport_forms};
+pub use transport::{OpenedTransport, check_transport, open_transport, transport_forms};

@@ -114,7 +114,7 @@ async fn sqlite(address: &SqliteAddress) -> Result<Opened> {
 
 #[cfg(not(feature = "sqlite"))]
 async fn sqlite(_address: &SqliteAddress) -> Result<Opened> {
-    Err(without("sqlite"))
+    Err(without("SQLite", "sqlite"))
 }
 
 #[cfg(feature = "postgres")]
@@ -133,10 +133,12 @@ async fn postgres(address: &PostgresAddress) -> Result<Opened> {
 
 #[cfg(not(feature = "postgres"))]
 async fn postgres(_address: &PostgresAddress) -> Result<Opened> {
-    Err(without("postgres"))
+    Err(without("PostgreSQL", "postgres"))
 }
 
 #[allow(dead_code)] // used where a feature is off
-fn without(kind: &str) -> Error {
-    Error::unsupported(format!("this program was built without the {kind} storage"))
+fn without(product: &str, feature: &str) -> Error {
+    Error::unsupported(format!(
+        "this binary was built without {product}: rebuild with --features {feature}"
+    ))
 }

@@ -21,21 +21,26 @@ pub struct OpenedTransport {
 
 type Opening<'a> = Pin<Box<dyn Future<Output = Result<OpenedTransport>> + Send + 'a>>;
 
+type Open = fn(&str) -> Opening<'_>;
+
 /// What can be opened by its address.
 struct Kind {
     schemes: &'static [&'static str],
     /// What an address looks like, for errors and help.
     form: &'static str,
+    /// The name of the product, for errors.
+    product: &'static str,
     feature: &'static str,
     /// None where its feature is off.
-    open: Option<fn(&str) -> Opening<'_>>,
+    open: Option<Open>,
 }
 
 macro_rules! kind {
-    ($feature:literal, $schemes:expr, $form:literal, $open:expr) => {
+    ($feature:literal, $product:literal, $schemes:expr, $form:literal, $open:expr) => {
         Kind {
             schemes: &$schemes,
             form: $form,
+            product: $product,
             feature: $feature,
             #[cfg(feature = $feature)]
             open: Some($open),
@@ -46,31 +51,48 @@ macro_rules! kind {
 }
 
 const KINDS: &[Kind] = &[
-    Kind { schemes: &["memory"], form: "memory:", feature: "", open: Some(stored) },
-    kind!("sqlite", ["sqlite"], "sqlite:path/to/file.db", stored),
-    kind!("postgres", ["postgres", "postgresql"], "postgres://user@host/database", stored),
-    kind!("kafka", ["kafka", "kafkas"], "kafka://host:9092", |address| carried(
+    Kind {
+        schemes: &["memory"],
+        form: "memory:",
+        product: "memory",
+        feature: "",
+        open: Some(stored),
+    },
+    kind!("sqlite", "SQLite", ["sqlite"], "sqlite:path/to/file.db", stored),
+    kind!(
+        "postgres",
+        "PostgreSQL",
+        ["postgres", "postgresql"],
+        "postgres://user@host/database",
+        stored
+    ),
+    kind!("kafka", "Kafka", ["kafka", "kafkas"], "kafka://host:9092", |address| carried(
         punctual_kafka::KafkaTransport::builder(address).connect()
     )),
-    kind!("mqtt", ["mqtt", "mqtts"], "mqtt://host:1883", |address| carried(
+    kind!("mqtt", "MQTT", ["mqtt", "mqtts"], "mqtt://host:1883", |address| carried(
         punctual_mqtt::MqttTransport::builder(address).connect()
     )),
-    kind!("rabbitmq", ["amqp", "amqps"], "amqp://user:password@host:5672/vhost", |address| {
-        carried(punctual_rabbitmq::RabbitmqTransport::builder(address).connect())
-    }),
-    kind!("redis", ["redis", "rediss"], "redis://host:6379", |address| carried(
+    kind!(
+        "rabbitmq",
+        "RabbitMQ",
+        ["amqp", "amqps"],
+        "amqp://user:password@host:5672/vhost",
+        |address| { carried(punctual_rabbitmq::RabbitmqTransport::builder(address).connect()) }
+    ),
+    kind!("redis", "Redis", ["redis", "rediss"], "redis://host:6379", |address| carried(
         punctual_redis::RedisTransport::builder(address).connect()
     )),
     kind!(
         "servicebus",
+        "Service Bus",
         ["endpoint=sb"],
         "Endpoint=sb://namespace...;SharedAccessKey=...",
         |address| { carried(punctual_servicebus::ServiceBusTransport::builder(address).connect()) }
     ),
-    kind!("sqs", ["sqs", "sqs+http", "sqs+https"], "sqs://region", |address| carried(
+    kind!("sqs", "SQS", ["sqs", "sqs+http", "sqs+https"], "sqs://region", |address| carried(
         punctual_sqs::SqsTransport::builder(address).connect()
     )),
-    kind!("nats", ["nats", "tls"], "nats://host:4222", |address| carried(
+    kind!("nats", "NATS", ["nats", "tls"], "nats://host:4222", |address| carried(
         punctual_nats::NatsTransport::builder(address).connect()
     )),
 ];
@@ -78,6 +100,16 @@ const KINDS: &[Kind] = &[
 /// Opens the transport at an address: a broker, or a storage that carries messages.
 pub async fn open_transport(address: &str) -> Result<OpenedTransport> {
     let address = address.trim();
+    opener(KINDS, address)?(address).await
+}
+
+/// Checks that this build can open an address: the scheme is known and its feature is on. Connects to nothing.
+pub fn check_transport(address: &str) -> Result<()> {
+    opener(KINDS, address.trim()).map(|_| ())
+}
+
+/// Returns the function that opens an address.
+fn opener(kinds: &[Kind], address: &str) -> Result<Open> {
     let scheme = address.split_once(':').map_or(address, |(scheme, _)| scheme).to_ascii_lowercase();
     if scheme.is_empty() {
         return Err(Error::invalid(format!(
@@ -86,20 +118,26 @@ pub async fn open_transport(address: &str) -> Result<OpenedTransport> {
         )));
     }
     // The rest may hold a password and is not repeated.
-    let Some(kind) = KINDS.iter().find(|kind| kind.schemes.contains(&&*scheme)) else {
-        let scheme = if address.contains(':') { scheme } else { String::from("none") };
-        return Err(Error::invalid(format!(
-            "the scheme {scheme:?} of the transport's address is unknown; give {}",
-            transport_forms()
-        )));
+    let Some(kind) = kinds.iter().find(|kind| kind.schemes.contains(&&*scheme)) else {
+        let forms = transport_forms();
+        return Err(Error::invalid(if address.contains(':') {
+            format!("the scheme {scheme:?} of the transport's address is unknown; give {forms}")
+        } else {
+            format!("the address of the transport has no scheme; give {forms}")
+        }));
     };
-    match kind.open {
-        Some(open) => open(address).await,
-        None => Err(Error::unsupported(format!(
-            "this program was built without the feature `{}`, which {scheme:?} needs",
-            kind.feature
-        ))),
-    }
+    kind.open.ok_or_else(|| {
+        let Kind { product, feature, .. } = kind;
+        let all = if is_broker(kind) { " (or brokers for all)" } else { "" };
+        Error::unsupported(format!(
+            "this binary was built without {product}: rebuild with --features {feature}{all}"
+        ))
+    })
+}
+
+/// Whether the feature `brokers` turns a kind on.
+fn is_broker(kind: &Kind) -> bool {
+    !matches!(kind.feature, "" | "sqlite" | "postgres")
 }
 
 /// What the address of a transport can look like, for errors and help.
@@ -195,6 +233,35 @@ mod tests {
             assert!(error.contains(words), "{error}");
             assert!(error.contains("memory:") && !error.contains("secret"), "{error}");
         }
+    }
+
+    #[test]
+    fn a_broker_that_is_not_built_in_is_refused_with_the_feature_to_turn_on() {
+        let none = KINDS.iter().map(|kind| Kind { open: None, ..*kind }).collect::<Vec<_>>();
+        for (address, product, feature) in [
+            ("kafka://host:9092", "Kafka", "kafka"),
+            ("mqtts://host", "MQTT", "mqtt"),
+            ("amqp://ada:secret@host", "RabbitMQ", "rabbitmq"),
+            ("AMQPS://ada:secret@host", "RabbitMQ", "rabbitmq"),
+            ("redis://:secret@host", "Redis", "redis"),
+            ("Endpoint=sb://name;SharedAccessKey=secret", "Service Bus", "servicebus"),
+            ("sqs://eu-central-1", "SQS", "sqs"),
+            ("nats://host", "NATS", "nats"),
+        ] {
+            let error = opener(&none, address).err().unwrap();
+            assert_eq!(error.kind(), punctual::ErrorKind::Unsupported);
+            assert_eq!(
+                error.to_string(),
+                format!(
+                    "this binary was built without {product}: rebuild with --features {feature} (or brokers for all)"
+                )
+            );
+            // What this build really has: the same answer, or none.
+            let built = KINDS.iter().any(|kind| kind.feature == feature && kind.open.is_some());
+            assert_eq!(check_transport(address).is_ok(), built, "{address}");
+        }
+        let error = opener(&none, "sqlite:data.db").err().unwrap().to_string();
+        assert_eq!(error, "this binary was built without SQLite: rebuild with --features sqlite");
     }
 
     #[test]

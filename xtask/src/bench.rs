@@ -20,8 +20,8 @@ const SERVER: &str = "server";
 const SHIPPED: &str = "dist";
 /// The back-ends that the bench crate builds only when asked, because they take long.
 const HEAVY: [&str; 3] = ["kafka", "servicebus", "sqs"];
-/// What else the program is shipped with and does not have by itself.
-const OPTIONAL: [&str; 1] = ["otlp"];
+/// What else the program is shipped with and does not have by default.
+const OPTIONAL: [&str; 5] = ["mqtt", "nats", "rabbitmq", "redis", "otlp"];
 
 #[derive(clap::Args)]
 pub(crate) struct Options {

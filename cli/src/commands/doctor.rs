@@ -10,7 +10,7 @@ use std::process::ExitCode;
 
 use anyhow::{Context, Result};
 use clap::Args;
-use punctual_connect::open_transport;
+use punctual_connect::{check_transport, open_transport};
 use punctual_server::Secret;
 use punctual_server::config::Sources;
 use serde_json::json;
@@ -139,6 +139,10 @@ fn resolved(address: &Secret) -> Result<String> {
 async fn transport(checkup: &mut Checkup, address: &str) {
     // The address may hold a password; only its scheme is shown.
     let kind = address.split(':').next().unwrap_or_default().to_owned();
+    if let Err(error) = check_transport(address) {
+        let fix = "use a build of punctual that has it, or another address";
+        return checkup.wrong("transport", format!("{kind}: {error}"), fix);
+    }
     let looked = async {
         let opened = open_transport(address).await?;
         let topics = opened.topics().await;
@@ -149,6 +153,7 @@ async fn transport(checkup: &mut Checkup, address: &str) {
         Ok(topics) => {
             checkup.fact(format!("transport {kind}"), format!("answers; {} topics", topics.len()));
         }
+        // It answers and does not list topics.
         Err(error) if error.kind() == punctual::ErrorKind::Unsupported => {
             checkup.fact(format!("transport {kind}"), "answers");
         }

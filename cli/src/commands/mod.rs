@@ -23,6 +23,7 @@ pub(crate) mod shell;
 pub(crate) mod storage;
 pub(crate) mod subscriptions;
 pub(crate) mod tokens;
+#[cfg(feature = "top")]
 pub(crate) mod top;
 pub(crate) mod topics;
 pub(crate) mod transfer;

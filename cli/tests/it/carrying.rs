@@ -97,6 +97,31 @@ fn a_delay_and_a_group_are_kept() {
     assert_eq!(objects(&office)[0]["text"], "for the office");
 }
 
+/// Only a build without brokers, such as the default one, can show it.
+#[cfg(not(feature = "rabbitmq"))]
+#[test]
+fn a_broker_that_is_not_built_in_is_refused_with_the_feature_to_turn_on() {
+    let folder = tempfile::tempdir().unwrap();
+    let here = folder.path();
+    let text = "this binary was built without RabbitMQ: rebuild with --features rabbitmq (or brokers for all)";
+    let address = "amqp://ada:secret@localhost:1";
+    std::fs::write(
+        here.join("punctual.toml"),
+        format!("[transports.broker]\naddress = \"{address}\"\n"),
+    )
+    .unwrap();
+    for line in [
+        &["publish", "mail", "1", "--transport", address][..],
+        &["topics", "--transport", address],
+        &["doctor", "--transport", address],
+        &["config", "check", "--config", "punctual.toml"],
+        &["serve", "--config", "punctual.toml"],
+    ] {
+        let error = refused(here, line);
+        assert!(error.contains(text) && !error.contains("secret"), "{line:?}: {error}");
+    }
+}
+
 #[test]
 fn topics_are_listed() {
     let folder = tempfile::tempdir().unwrap();

@@ -127,8 +127,9 @@ fn messages_queues_and_dead_letters_are_asked_for_and_acted_on() {
         (&["queues", "purge", "slow", "--yes"], "purged"),
         (&["executions"], ""),
         (&["workers"], "server"),
-        (&["top"], "queue"),
         (&["audit"], "queue.pause"),
+        #[cfg(feature = "top")]
+        (&["top"], "queue"),
     ] {
         let printed = site.printed(args);
         assert!(printed.contains(words), "{args:?}: {printed}");

@@ -134,10 +134,10 @@ impl Config {
             if let Err(error) = TransportName::new(name) {
                 found.add(&["transports", name], error.to_string());
             }
-            if transport.address.plain().is_some_and(|address| !address.contains(':')) {
-                let forms = punctual_connect::transport_forms();
-                let problem = format!("it has no scheme; give {forms}");
-                found.add(&["transports", name, "address"], problem);
+            if let Some(address) = transport.address.plain()
+                && let Err(error) = punctual_connect::check_transport(address)
+            {
+                found.add(&["transports", name, "address"], error.to_string());
             }
         }
         for (name, queue) in &self.queues {

@@ -143,7 +143,7 @@ fn a_mistake_in_a_variable_or_flag_names_it() {
 #[test]
 fn secrets_are_never_shown() {
     let text = "[storage]\naddress = \"postgres://ada:s3cret@db/shop\"\n\
-        [transports.t]\naddress = \"amqp://u:s3cret@host\"\n\
+        [transports.t]\naddress = \"postgres://u:s3cret@host/db\"\n\
         [auth]\noidc_client_secret = \"s3cret\"\n\
         [telemetry]\nheaders = { X = \"s3cret\" }\n\
         [jobs.a]\nevery = \"5m\"\n\
