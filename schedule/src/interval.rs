@@ -19,7 +19,7 @@ pub struct Interval {
 }
 
 const EVERY_MIN: Duration = Duration::from_millis(1);
-const EVERY_MAX: Duration = Duration::from_hours(1_000 * 366 * 24);
+const EVERY_MAX: Duration = Duration::from_secs(1_000 * 366 * 24 * 60 * 60);
 
 impl Interval {
     /// An interval of at least a millisecond and at most a thousand years.
@@ -93,7 +93,7 @@ mod tests {
     #[test]
     fn divides_the_time_line() {
         let anchor = at("2026-01-01T00:00:00.25Z");
-        let interval = Interval::new(Duration::from_mins(7), anchor).unwrap();
+        let interval = Interval::new(Duration::from_secs(7 * 60), anchor).unwrap();
         assert_eq!(interval.next(anchor), Some(at("2026-01-01T00:07:00.25Z")));
         assert_eq!(interval.next(at("2026-01-01T00:00:00Z")), Some(anchor));
         assert_eq!(interval.prev(anchor), Some(at("2025-12-31T23:53:00.25Z")));
@@ -102,7 +102,8 @@ mod tests {
         assert_eq!(interval.count(anchor, anchor), 0);
         assert_eq!(interval.count(at("2026-01-02T00:00:00Z"), anchor), 0);
         // 36 hours stay 36 hours across a clock change.
-        let long = Interval::new(Duration::from_hours(36), at("2026-03-28T12:00:00Z")).unwrap();
+        let long =
+            Interval::new(Duration::from_secs(36 * 60 * 60), at("2026-03-28T12:00:00Z")).unwrap();
         assert_eq!(long.next(at("2026-03-28T12:00:00Z")), Some(at("2026-03-30T00:00:00Z")));
     }
 

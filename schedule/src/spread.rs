@@ -137,7 +137,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    const MINUTE: Reach = Reach::Length(Duration::from_mins(1));
+    const MINUTE: Reach = Reach::Length(Duration::from_secs(60));
 
     fn at(second: i64) -> Timestamp {
         Timestamp::from_second(second).unwrap()

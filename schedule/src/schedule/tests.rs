@@ -77,7 +77,7 @@ fn once_happens_once() {
 #[test]
 fn only_intervals_have_an_anchor() {
     let now = at("2026-05-05T05:05:05Z");
-    let interval = Schedule::every(Duration::from_mins(10), Timestamp::UNIX_EPOCH).unwrap();
+    let interval = Schedule::every(Duration::from_secs(10 * 60), Timestamp::UNIX_EPOCH).unwrap();
     assert!(interval.is_interval());
     assert_eq!(interval.reanchored(now).next(now), Some(at("2026-05-05T05:15:05Z")));
     let cron = Schedule::cron_utc("0 * * * *").unwrap();
@@ -158,7 +158,7 @@ fn stores_a_readable_form() {
             format!(r#"{{"cron":"H 3 * * *","resolved":"{resolved}","zone":"Europe/Berlin"}}"#),
         ),
         (
-            Schedule::every(Duration::from_mins(90), Timestamp::UNIX_EPOCH).unwrap(),
+            Schedule::every(Duration::from_secs(90 * 60), Timestamp::UNIX_EPOCH).unwrap(),
             r#"{"every":"1h 30m","anchor":"1970-01-01T00:00:00Z"}"#.to_owned(),
         ),
         (
@@ -207,7 +207,7 @@ fn describes_every_kind() {
         "at 02:30, every day, Europe/Berlin time; once a day, also when the clocks change"
     );
     assert_eq!(Schedule::cron_utc("* * * * *").unwrap().describe(), "every minute, UTC time");
-    let every = Schedule::every(Duration::from_mins(5), Timestamp::UNIX_EPOCH).unwrap();
+    let every = Schedule::every(Duration::from_secs(5 * 60), Timestamp::UNIX_EPOCH).unwrap();
     assert_eq!(
         every.describe(),
         "every 5m, counted from 1970-01-01T00:00:00Z, whatever the clocks do"

@@ -95,7 +95,8 @@ impl CommandRunner {
             command.current_dir(directory);
         }
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        command.process_group(0).kill_on_drop(true);
+        command.kill_on_drop(true);
+        Group::prepare(&mut command);
         Ok(command)
     }
 

@@ -12,6 +12,7 @@ mod length;
 mod links;
 mod machine_paths;
 mod one_place;
+mod returned_flags;
 mod rules;
 mod source;
 mod unfinished;

@@ -2,15 +2,16 @@
 
 use super::{
     Finding, Source, decisions, file_names, headers, length, links, machine_paths, one_place,
-    unfinished, vocabulary,
+    returned_flags, unfinished, vocabulary,
 };
 
 /// Rules that need one file at a time.
-const FILE_RULES: [fn(&Source) -> Vec<Finding>; 6] = [
+const FILE_RULES: [fn(&Source) -> Vec<Finding>; 7] = [
     file_names::check,
     headers::check,
     machine_paths::check,
     one_place::check,
+    returned_flags::check,
     unfinished::check,
     vocabulary::check,
 ];

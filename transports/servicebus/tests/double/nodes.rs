@@ -101,10 +101,12 @@ pub(super) fn manage(broker: &Shared, source: &str, message: &Letter) -> (i32, &
                 return (400, "The disposition-status is not known.");
             };
             let is_held = locks.iter().all(|lock| broker.holds(source, *lock));
-            for lock in locks.iter().filter(|_| is_held) {
-                broker.settle(source, *lock, outcome.clone());
+            if is_held {
+                for lock in &locks {
+                    broker.settle(source, *lock, outcome.clone());
+                }
+                broker.settlements += 1;
             }
-            broker.settlements += usize::from(is_held);
             is_held
         }
         _ => return (501, "The operation is not known."),
