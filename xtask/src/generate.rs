@@ -15,7 +15,7 @@ use crate::workspace::Workspace;
 
 /// Tests that render documents.
 const RENDERED: [(&str, &[&str]); 2] = [
-    ("documents of core", &["test", "-p", "punctual", "--test", "it", "--", "generated"]),
+    ("documents of core", &["test", "-p", "punctual-core-tests", "--", "generated"]),
     ("capabilities", &["test", "-p", "punctual-conformance", "--lib", "--", "generated"]),
 ];
 

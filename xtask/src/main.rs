@@ -111,7 +111,7 @@ fn run(command: Command) -> anyhow::Result<bool> {
         }
         Command::Simulate(options) => simulate::run(&workspace, &options, &mut steps),
         Command::Contract => {
-            steps.run(contract::STEP, || contract::run(&workspace, &program::build(&workspace)?))
+            steps.run(contract::STEP, || contract::run(&workspace, &program::build(&workspace)?));
         }
         Command::Chaos(options) => chaos::run(&workspace, &options, &mut steps),
         Command::Soak(options) => soak::run(&workspace, &options, &mut steps),

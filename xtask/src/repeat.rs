@@ -15,6 +15,7 @@ use crate::tally::{Runner, Tally};
 use crate::test::Tests;
 
 #[derive(clap::Args)]
+#[group(skip)] // its name would be taken: it is a part of the options of the test command
 pub(crate) struct Options {
     /// Run the tests N times and count for each how often it failed; nothing else is run.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000))]

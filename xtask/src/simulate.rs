@@ -1,7 +1,6 @@
 //! `cargo xtask simulate`: the simulation of core over many seeds, or one seed with its trace.
 //!
-//! The simulation itself is the test `simulation::bulk` of `core/tests/it`; this only sets the
-//! variables it reads. The command runs it in a release build, the test command in its own build.
+//! The simulation itself is the test `bulk` of `simulation/`; this only sets the variables it reads. The command runs it in a release build, the test command in its own build.
 
 use std::process::Command;
 
@@ -37,7 +36,7 @@ impl Options {
 
     /// Adds the name of the test and its settings to the start of a command.
     fn command(&self, mut command: Command) -> Command {
-        command.args(["simulation::bulk", "--exact", "--nocapture", "--include-ignored"]);
+        command.args(["bulk", "--exact", "--nocapture", "--include-ignored"]);
         for name in ["PUNCTUAL_SIM_SEED", "PUNCTUAL_SIM_SEEDS", "PUNCTUAL_SIM_START"] {
             command.env_remove(name);
         }
@@ -57,15 +56,16 @@ impl Options {
 
 /// Builds for release and runs.
 pub(crate) fn run(workspace: &Workspace, options: &Options, steps: &mut Steps) {
-    let line = ["test", "-p", "punctual", "--release", "--test", "it", "--"];
+    let line = ["test", "-p", "punctual-simulation", "--release", "--"];
     let command = options.command(cargo(workspace, &line));
     steps.run_as(Phase::CompileAndRun, &options.title(), || count_tests(command, Empty::Refused));
 }
 
-/// Runs the test binary of the core that is built already.
+/// Runs the test binary that is built already.
 pub(crate) fn run_built(built: &Built, options: &Options, steps: &mut Steps) {
     steps.run(&options.title(), || {
-        let command = options.command(Command::new(built.test("punctual", "it")?));
+        let command =
+            options.command(Command::new(built.test("punctual-simulation", "simulation")?));
         count_tests(command, Empty::Refused)
     });
 }

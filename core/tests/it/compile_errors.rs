@@ -1,5 +1,5 @@
 //! Compile errors for a wrong declaration or handler: the message, and where it points.
-//! `TRYBUILD=overwrite cargo test -p punctual --test it compile_errors` writes the expected texts anew.
+//! `TRYBUILD=overwrite cargo test -p punctual-core-tests compile_errors` writes the expected texts anew.
 //!
 //! The cases are about `punctual-macros` and stand here because the tests of a proc-macro crate would
 //! compile the library and its dependencies a second time, for the compiler's side.
@@ -8,6 +8,6 @@
 #[test]
 fn mistakes_are_said_where_they_stand() {
     let cases = trybuild::TestCases::new();
-    cases.pass("tests/compile_pass/*.rs");
-    cases.compile_fail("tests/compile_fail/*.rs");
+    cases.pass("compile_pass/*.rs");
+    cases.compile_fail("compile_fail/*.rs");
 }

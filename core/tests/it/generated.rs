@@ -4,7 +4,7 @@
 use std::path::Path;
 
 fn generated(name: &str, text: &str) {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs").join(name);
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs").join(name);
     if std::env::var_os("PUNCTUAL_GENERATE").is_some() {
         std::fs::write(&path, text).unwrap();
     }

@@ -54,7 +54,6 @@ mod routes;
 mod scheduling;
 mod sending;
 mod shutdown;
-mod simulation;
 mod states;
 mod status;
 mod steering;

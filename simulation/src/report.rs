@@ -16,11 +16,33 @@ use super::world::{self, Outcome};
 /// How many lines of the story are shown with a failure.
 const TAIL: usize = 60;
 
+/// One seed with its trace.
+#[derive(Debug)]
+pub struct Replay {
+    /// What happened, step by step.
+    pub lines: Vec<String>,
+    /// Hash of everything that happened: the same seed always has the same.
+    pub hash: u64,
+    /// The rule that was broken, the last lines of the trace and how to see it again.
+    pub failure: Option<String>,
+}
+
+impl Replay {
+    /// Runs one seed.
+    pub fn of(seed: u64) -> Self {
+        let outcome = world::run(seed, true);
+        let failure = outcome.violation.is_some().then(|| describe(&outcome));
+        Self { lines: outcome.trace.lines, hash: outcome.trace.hash, failure }
+    }
+}
+
 /// What came of many seeds.
 #[derive(Default)]
-pub(crate) struct Summary {
-    pub(crate) seeds: u64,
-    pub(crate) failure: Option<String>,
+pub struct Summary {
+    /// How many were run.
+    pub seeds: u64,
+    /// The first one that broke a rule, as a [`Replay`] describes it.
+    pub failure: Option<String>,
     /// Which seeds broke which rule.
     broken: BTreeMap<&'static str, Vec<u64>>,
     steps: u64,
@@ -32,7 +54,7 @@ pub(crate) struct Summary {
 
 impl Summary {
     /// Runs so many seeds from one on; stops early when one fails.
-    pub(crate) fn of(start: u64, count: u64) -> Self {
+    pub fn of(start: u64, count: u64) -> Self {
         let begun = SystemClock.now();
         // Goes on after a failure, to see how many seeds find a defect.
         let survey = std::env::var_os("PUNCTUAL_SIM_SURVEY").is_some();
@@ -74,18 +96,19 @@ impl Summary {
         }
         if outcome.violation.is_some() && self.failure.is_none() {
             // The same seed again, this time with its story.
-            self.failure = Some(describe(&world::run(outcome.seed, true)));
+            self.failure = Replay::of(outcome.seed).failure;
         }
     }
 
-    /// Faults that never happened: a generator that died.
-    pub(crate) fn idle_faults(&self) -> Vec<Fault> {
-        Fault::ALL.into_iter().filter(|fault| self.faults[*fault as usize] == 0).collect()
+    /// Names of the faults that never happened: a generator that died.
+    pub fn idle_faults(&self) -> Vec<String> {
+        let idle = Fault::ALL.into_iter().filter(|fault| self.faults[*fault as usize] == 0);
+        idle.map(|fault| format!("{fault:?}")).collect()
     }
 }
 
 /// A failed seed: which rule, how, what came before, and how to see it again.
-pub(crate) fn describe(outcome: &Outcome) -> String {
+fn describe(outcome: &Outcome) -> String {
     let Some(violation) = &outcome.violation else {
         return format!("seed {} holds", outcome.seed);
     };

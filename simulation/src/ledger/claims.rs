@@ -7,7 +7,7 @@ use punctual::model::{Lease, LeaseRef, MessageId, MessageRecord, Queue, Source, 
 use punctual::storage::{Claim, Claimed, Extended};
 
 use super::Ledger;
-use crate::simulation::machine::Machine;
+use crate::machine::Machine;
 
 impl Ledger {
     pub(crate) fn claimed(

@@ -8,7 +8,7 @@ use punctual::model::{ExecutionId, MessageId, MessageRecord, State};
 use punctual::storage::Settlement;
 
 use super::Ledger;
-use crate::simulation::machine::Machine;
+use crate::machine::Machine;
 
 /// What a handler said.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -14,7 +14,7 @@ use punctual::policy::MisfirePolicy;
 use punctual::storage::{DueJob, Fired, Firing};
 
 use super::Ledger;
-use crate::simulation::reference::{Fate, FiredOne, Known, SkippedOne, decide};
+use crate::reference::{Fate, FiredOne, Known, SkippedOne, decide};
 
 /// A firing that was tried.
 pub(crate) struct FiredJob<'a> {

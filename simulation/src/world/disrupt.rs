@@ -7,8 +7,8 @@ use punctual::clock::add;
 use punctual::jiff::SignedDuration;
 
 use super::{Happening, World, draw_skew};
-use crate::simulation::faults::Fault;
-use crate::simulation::workload::User;
+use crate::faults::Fault;
+use crate::workload::User;
 
 impl World {
     pub(super) fn disrupt(&mut self) {

@@ -6,7 +6,7 @@ use punctual::policy::effective;
 use punctual::storage::{Declared, Steered};
 
 use super::Ledger;
-use crate::simulation::reference::after_all;
+use crate::reference::after_all;
 
 impl Ledger {
     /// A declaration was stored, or was not.

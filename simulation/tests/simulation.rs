@@ -1,23 +1,8 @@
-//! The simulation: several processes on one storage and one broker in one thread, under virtual time,
-//! while everything goes wrong that can. Every storage call is checked against its contract, every
-//! firing against a reference model, and at the end nothing may be left over. A seed is a story; the
-//! same seed is the same story. `docs/simulation.md` says more.
+//! The simulation over a fixed list of seeds. `docs/simulation.md` says what is simulated and what must hold.
 
-mod broker;
-mod faults;
-mod faulty_storage;
-mod handlers;
-mod ledger;
-mod machine;
-mod plans;
-mod random;
-mod reference;
-mod report;
-mod shared;
-mod workload;
-mod world;
+#![allow(clippy::print_stdout, reason = "the summary and the trace are what a person runs it for")]
 
-use report::{Summary, describe};
+use punctual_simulation::{Replay, Summary};
 
 /// How many seeds the default run of the tests takes.
 const SMOKE_SEEDS: u64 = 100;
@@ -35,12 +20,11 @@ fn smoke() {
 #[test]
 fn the_same_seed_is_the_same_story() {
     for seed in 0..6 {
-        let (first, second) = (world::run(seed, true), world::run(seed, true));
-        let differs =
-            first.trace.lines.iter().zip(&second.trace.lines).find(|(one, other)| one != other);
+        let (first, second) = (Replay::of(seed), Replay::of(seed));
+        let differs = first.lines.iter().zip(&second.lines).find(|(one, other)| one != other);
         assert_eq!(differs, None, "seed {seed}");
-        assert_eq!(first.trace.hash, second.trace.hash, "seed {seed}");
-        assert_ne!(first.trace.hash, world::run(seed + 1, true).trace.hash, "seed {seed}");
+        assert_eq!(first.hash, second.hash, "seed {seed}");
+        assert_ne!(first.hash, Replay::of(seed + 1).hash, "seed {seed}");
     }
 }
 
@@ -50,11 +34,11 @@ fn the_same_seed_is_the_same_story() {
 fn bulk() {
     let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
     if let Some(seed) = number("PUNCTUAL_SIM_SEED") {
-        let outcome = world::run(seed, true);
-        for line in &outcome.trace.lines {
+        let replay = Replay::of(seed);
+        for line in &replay.lines {
             println!("{line}");
         }
-        assert!(outcome.violation.is_none(), "{}", describe(&outcome));
+        assert!(replay.failure.is_none(), "{}", replay.failure.unwrap_or_default());
         return;
     }
     let start = number("PUNCTUAL_SIM_START").unwrap_or(0);
