@@ -298,6 +298,13 @@ events! {
         /// The next occurrence.
         cursor: Option<Timestamp>,
     }
+    /// Jobs had missed occurrences when the process started: the sum of what it decided about.
+    MisfiresFound, "misfires.found", WARN {
+        /// How many jobs.
+        jobs: u64,
+        /// How many occurrences of all of them.
+        missed: u64,
+    }
     /// Occurrences were not run.
     JobSkipped, "job.skipped", INFO {
         /// The job.
@@ -544,6 +551,22 @@ mod tests {
         events.emit(Event::LeasesRescued { count: 3 });
         assert_eq!(events.count("leases.rescued"), 1);
         assert_eq!(events.count("message.dead"), 0);
+    }
+
+    // spec: H-12, H-27, H-42, H-55, M-13, M-15
+    #[test]
+    fn levels_are_those_that_operators_filter_by() {
+        for (name, level) in [
+            ("leases.rescued", "WARN"),
+            ("job.misfired", "WARN"),
+            ("misfires.found", "WARN"),
+            ("job.skipped", "INFO"),
+            ("job.configuration_invalid", "ERROR"),
+            ("attempt.timed_out", "ERROR"),
+        ] {
+            let info = Event::LIST.iter().find(|info| info.name == name).unwrap();
+            assert_eq!(info.level, level, "{name}");
+        }
     }
 
     // spec: C-4

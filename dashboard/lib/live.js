@@ -42,7 +42,7 @@ function open() {
 const NAMES = [
   'tick', 'missed', 'message.enqueued', 'message.dead', 'message.commanded', 'message.relayed', 'attempt.started',
   'attempt.succeeded', 'attempt.failed', 'attempt.timed_out', 'attempt.yielded', 'attempt.progressed', 'lease.lost',
-  'leases.rescued', 'job.declared', 'job.fired', 'job.misfired', 'job.skipped', 'job.steered', 'job.retired',
+  'leases.rescued', 'job.declared', 'job.fired', 'job.misfired', 'misfires.found', 'job.skipped', 'job.steered', 'job.retired',
   'subscription.steered', 'circuit.opened', 'circuit.half_opened', 'circuit.closed', 'queue.steered', 'service.failed',
   'process.started', 'process.stopping', 'process.stopped',
 ];

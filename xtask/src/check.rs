@@ -1,17 +1,19 @@
 //! `cargo xtask check`: what can be judged without running a test, cheapest first.
 
-use anyhow::{Result, bail};
+use anyhow::Result;
 
 use crate::cargo::{cargo, pass_or_fail};
 use crate::needs;
+use crate::requirements;
 use crate::step::{Phase, Steps};
 use crate::tally::Tally;
-use crate::tidy::{self, Finding};
+use crate::tidy::{self, report};
 use crate::workspace::Workspace;
 
 pub(crate) fn run(workspace: &Workspace, steps: &mut Steps) {
     tidy(workspace, steps);
     steps.run("dependency rules", || report(&tidy::dependency_rules(&workspace.sources()?)));
+    steps.run("requirements", || requirements::check(workspace));
     steps.run("format", || pass_or_fail(cargo(workspace, &["fmt", "--all", "--check"])));
     steps.run_as(Phase::Compile, "clippy", || {
         needs::provide_builds(workspace)?;
@@ -41,16 +43,6 @@ fn rustdoc(workspace: &Workspace) -> Result<Tally> {
     let mut command = cargo(workspace, &line);
     command.env("RUSTDOCFLAGS", "-D warnings");
     pass_or_fail(command)
-}
-
-fn report(findings: &[Finding]) -> Result<Tally> {
-    for finding in findings {
-        println!("{finding}");
-    }
-    match findings.len() {
-        0 => Ok(Tally::ONE_PASSED),
-        count => bail!("rules broken: {count}, listed above"),
-    }
 }
 
 #[cfg(test)]

@@ -25,6 +25,7 @@ mod local_servers;
 mod needs;
 mod program;
 mod repeat;
+mod requirements;
 mod simulate;
 mod soak;
 mod step;
@@ -50,10 +51,12 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Everything that needs no test run: tidy, format, clippy, rustdoc, dependency rules.
+    /// Everything that needs no test run: tidy, requirements, format, clippy, rustdoc, dependency rules.
     Check,
     /// The rules that need no compiler, alone.
     Tidy,
+    /// List the numbered requirements with the files whose tests name them.
+    Requirements,
     /// Install what is missing, then run every test this workspace promises.
     Test(test::Options),
     /// `check`, then `test`.
@@ -100,6 +103,9 @@ fn run(command: Command) -> anyhow::Result<bool> {
     match command {
         Command::Check => check::run(&workspace, &mut steps),
         Command::Tidy => check::tidy(&workspace, &mut steps),
+        Command::Requirements => {
+            steps.run("requirements", || requirements::print(&workspace));
+        }
         Command::Test(options) => test::run(&workspace, &options, &mut steps)?,
         Command::Ci(options) => {
             check::run(&workspace, &mut steps);

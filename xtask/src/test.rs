@@ -35,8 +35,6 @@ const PLACES: usize = 8;
 const SLOWEST: usize = 10;
 /// The table of steps for programs, below the target folder.
 const REPORT: &str = "test-report.json";
-/// Lists which numbered requirements no test names; kept beside the checkout, not in it.
-const COVERAGE: &str = "../shared/tools/spec-coverage";
 
 /// How much is done of what can be repeated at will.
 struct Depth {
@@ -166,9 +164,6 @@ fn run_once(tests: &Tests<'_>, options: &Options, built: &Built, steps: &mut Ste
     if options.full {
         run_full(tests, options, steps);
     }
-    if workspace.has(COVERAGE) {
-        steps.run("requirements named by tests", || coverage(workspace));
-    }
 }
 
 /// What only the full depth has: every test as users build it, and brokers that are restarted under load.
@@ -235,14 +230,6 @@ fn matrix(built: &Built, results: &Path, record: bool) -> Result<Tally> {
         command.arg("--record");
     }
     pass_or_fail(command)
-}
-
-fn coverage(workspace: &Workspace) -> Result<Tally> {
-    let status = Command::new(workspace.path(COVERAGE)).current_dir(workspace.root()).status()?;
-    if !status.success() {
-        bail!("{COVERAGE} ended with {status}");
-    }
-    Ok(Tally::default())
 }
 
 fn cores() -> usize {

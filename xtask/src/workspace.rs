@@ -60,23 +60,28 @@ impl Workspace {
 
     /// Every text file, sorted by path.
     pub(crate) fn sources(&self) -> Result<Vec<Source>> {
+        self.files(&TEXTS)
+    }
+
+    /// Every file with one of these endings, and `.ci/run`, sorted by path.
+    pub(crate) fn files(&self, endings: &[&str]) -> Result<Vec<Source>> {
         let mut sources = Vec::new();
-        collect(&self.root, &self.root, &mut sources)?;
+        collect(&self.root, &self.root, endings, &mut sources)?;
         sources.sort_by(|one, other| one.path.cmp(&other.path));
         Ok(sources)
     }
 }
 
-fn collect(root: &Path, folder: &Path, sources: &mut Vec<Source>) -> Result<()> {
+fn collect(root: &Path, folder: &Path, endings: &[&str], sources: &mut Vec<Source>) -> Result<()> {
     let entries = fs::read_dir(folder).with_context(|| format!("read {}", folder.display()))?;
     for entry in entries {
         let path = entry?.path();
         let name = path.file_name().unwrap_or_default().to_string_lossy();
         if path.is_dir() {
             if !SKIPPED.contains(&&*name) && !name.starts_with("target") {
-                collect(root, &path, sources)?;
+                collect(root, &path, endings, sources)?;
             }
-        } else if is_text(&path) {
+        } else if is_text(&path, endings) {
             let text =
                 fs::read_to_string(&path).with_context(|| format!("read {}", path.display()))?;
             let relative = path.strip_prefix(root)?.to_string_lossy();
@@ -86,9 +91,9 @@ fn collect(root: &Path, folder: &Path, sources: &mut Vec<Source>) -> Result<()> 
     Ok(())
 }
 
-fn is_text(path: &Path) -> bool {
+fn is_text(path: &Path, endings: &[&str]) -> bool {
     let ending = path.extension().unwrap_or_default();
-    TEXTS.iter().any(|text| ending == *text) || path.ends_with(".ci/run")
+    endings.iter().any(|text| ending == *text) || path.ends_with(".ci/run")
 }
 
 #[cfg(test)]

@@ -48,7 +48,7 @@ pub async fn it_is_not_seen_before_its_delay_and_once_after_it(f: Fixture) {
     worker.stop().await;
 }
 
-// Decision 3.21.
+// Trap 13: none, zero and an instant in the past.
 // spec: D-8, D-15
 pub async fn none_zero_and_past_are_alike(f: Fixture) {
     let worker = f.worker("office").start(|_| Act::Done).await;

@@ -55,6 +55,7 @@ pub async fn a_handler_that_never_returns_does_not_stop_the_others(f: Fixture) {
     worker.stop().await;
 }
 
+// Trap 14: the error names the message, and the consumer keeps receiving.
 // spec: D-11, D-12
 pub async fn a_delay_that_nobody_can_keep_is_a_configuration_error(f: Fixture) {
     if f.capabilities.publish_delay == Delay::Any {

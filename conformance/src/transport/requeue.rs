@@ -24,6 +24,7 @@ behaviours! {
     a_delay_of_a_year_is_kept_and_not_lost,
 }
 
+// Trap 13: without a delay.
 // spec: D-15
 pub async fn without_a_delay_it_comes_back_at_once(f: Fixture) {
     let mut office = f.subscribe("office").await;
@@ -66,6 +67,7 @@ pub async fn a_delay_within_reach_is_kept_by_the_broker(f: Fixture) {
     office.is_quiet().await;
 }
 
+// Trap 12: the time, one copy, and the original settled once.
 // spec: D-1, D-2, D-3, D-4, D-9, D-16, D-23, D-25, D-36, D-37
 pub async fn it_is_not_seen_before_its_delay_and_once_after_it(f: Fixture) {
     let worker = f
@@ -85,6 +87,7 @@ pub async fn it_is_not_seen_before_its_delay_and_once_after_it(f: Fixture) {
     f.another_node().await.subscribe("office").await.is_quiet().await;
 }
 
+// Trap 12: headers and content.
 // spec: D-18, D-25
 pub async fn it_comes_back_as_it_was(f: Fixture) {
     let worker = f
@@ -103,7 +106,7 @@ pub async fn it_comes_back_as_it_was(f: Fixture) {
     worker.stop().await;
 }
 
-// Brighter 1755 and 104: a requeue goes to the one queue, not to the topic.
+// Trap 12: a requeue goes to the one queue, not to the topic (Brighter issues 1755 and 104).
 pub async fn it_goes_to_its_own_group_alone(f: Fixture) {
     if !f.capabilities.fan_out {
         return f.refused("it declares one group per topic");
@@ -126,7 +129,7 @@ pub async fn it_goes_to_its_own_group_alone(f: Fixture) {
     archive.stop().await;
 }
 
-// SQS loses the count in Brighter (4341): it survives every way back.
+// Trap 12: the count survives every requeue (Brighter issue 4341).
 // spec: D-26
 pub async fn each_time_counts_one_more_attempt(f: Fixture) {
     let worker = f
@@ -205,7 +208,7 @@ pub async fn other_messages_flow_meanwhile(f: Fixture) {
     worker.stop().await;
 }
 
-// Decision 3.25: stored first, acknowledged then.
+// Trap 12: stored first, acknowledged then.
 pub async fn it_survives_the_end_of_the_process(f: Fixture) {
     let plan = f.worker("office").retry(Retry::intervals([Duration::ZERO]).attempts(5));
     let worker = plan.start(|_| Act::RetryAfter(DELAY * 2)).await;

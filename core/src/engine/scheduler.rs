@@ -27,15 +27,24 @@ const ROUNDS_MAX: usize = 3;
 pub(crate) struct Scheduler {
     process: Arc<Process>,
     reconciler: Reconciler,
+    /// What was missed while the process was away; none once that is decided.
+    missed_at_start: Option<Missed>,
+}
+
+/// How many occurrences of how many jobs were missed.
+#[derive(Default)]
+struct Missed {
+    jobs: u64,
+    occurrences: u64,
 }
 
 impl Scheduler {
     pub(crate) fn new(process: Arc<Process>, reconciler: Reconciler) -> Self {
-        Self { process, reconciler }
+        Self { process, reconciler, missed_at_start: Some(Missed::default()) }
     }
 
     /// Fires a batch; what overlaps is decided again with the number the storage counted.
-    async fn fire(&self, mut due: Vec<DueJob>, now: Timestamp) -> Result<()> {
+    async fn fire(&mut self, mut due: Vec<DueJob>, now: Timestamp) -> Result<()> {
         for _ in 0..ROUNDS_MAX {
             if due.is_empty() {
                 return Ok(());
@@ -47,7 +56,10 @@ impl Scheduler {
             let mut overlapping = Vec::new();
             for ((job, decision), answer) in due.into_iter().zip(&decisions).zip(answers) {
                 match answer {
-                    Fired::Fired => decision.tell(&self.process),
+                    Fired::Fired => {
+                        decision.tell(&self.process);
+                        self.count_missed(&decision.plan);
+                    }
                     Fired::AlreadyMoved => {}
                     Fired::Overlapping(alive) => overlapping.push(DueJob { alive, ..job }),
                 }
@@ -55,6 +67,24 @@ impl Scheduler {
             due = overlapping;
         }
         Ok(())
+    }
+
+    fn count_missed(&mut self, plan: &Plan) {
+        if let Some(missed) = &mut self.missed_at_start
+            && plan.missed_count > 0
+        {
+            missed.jobs += 1;
+            missed.occurrences += plan.missed_count;
+        }
+    }
+
+    /// Emits the sum of what was missed, once, when everything due at the start is decided.
+    fn sum_up_start(&mut self) {
+        if let Some(Missed { jobs, occurrences }) = self.missed_at_start.take()
+            && jobs > 0
+        {
+            self.process.events.emit(Event::MisfiresFound { jobs, missed: occurrences });
+        }
     }
 }
 
@@ -74,6 +104,7 @@ impl Service for Scheduler {
         if more {
             return Ok(Turn::Again);
         }
+        self.sum_up_start();
         let next = self.process.storage.next_due(&Line::Jobs).await?;
         Ok(next.map_or(Turn::WhenWoken, Turn::At))
     }

@@ -307,7 +307,6 @@ mod tests {
         assert_eq!(record.phase(at(201)), Phase::Dead);
     }
 
-    // spec: T-37
     #[test]
     fn a_moved_record_runs_nowhere_and_keeps_its_counts() {
         let lease = Lease { owner: ProcessId::from_uuid(Uuid::nil()), token: 1, until: at(200) };
@@ -325,6 +324,7 @@ mod tests {
         assert_eq!((moved.state, moved.ended_at), (State::Cancelled, Some(at(9))));
     }
 
+    // spec: T-37
     #[test]
     fn the_original_delay_is_due_minus_created_and_never_negative() {
         let mut message = (*record().message).clone();

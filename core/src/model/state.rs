@@ -264,6 +264,13 @@ pub fn render_states() -> String {
 mod tests {
     use super::*;
 
+    // spec: T-33
+    #[test]
+    fn a_message_has_five_states() {
+        let names = State::ALL.map(State::as_str);
+        assert_eq!(names, ["pending", "running", "done", "dead", "cancelled"]);
+    }
+
     #[test]
     fn every_state_and_change_has_at_most_one_answer_and_final_states_only_redrive() {
         for state in State::ALL {
@@ -283,7 +290,7 @@ mod tests {
         assert_eq!(State::Pending.after(StateChange::Done), None);
     }
 
-    // spec: T-33, T-34
+    // spec: T-34
     #[test]
     fn a_dead_message_is_never_picked_up_by_itself() {
         assert_eq!(State::Dead.after(StateChange::Claim), None);

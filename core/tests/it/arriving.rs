@@ -63,7 +63,7 @@ async fn what_a_handler_of_a_delivery_publishes_carries_its_story_on() {
     assert_eq!(stories, expected.map(|(story, place)| (story.to_owned(), place)));
 }
 
-// Trap 4404 of Brighter: a scheduled send lost custom headers and the trace context.
+// Brighter issue 4404: a scheduled send lost custom headers and the trace context.
 // spec: D-25, C-3
 #[tokio::test]
 async fn the_story_survives_requeue_and_dead_letter() {

@@ -97,7 +97,7 @@ async fn a_message_at_fault_opens_nothing() {
     assert_eq!(circuit(&bench), Circuit::default());
 }
 
-// Trap of Headless: a half-open circuit whose probe never came back.
+// Headless: a half-open circuit whose probe never came back.
 #[tokio::test]
 async fn a_probe_that_never_returns_does_not_hold_the_circuit() {
     let (world, log) = (world(), Log::default());
@@ -134,7 +134,7 @@ async fn a_probe_that_never_returns_does_not_hold_the_circuit() {
     assert_eq!(log.len(), 6);
 }
 
-// Trap of Headless: consumers that began after the circuit had opened ignored it.
+// Headless: consumers that began after the circuit had opened ignored it.
 #[tokio::test]
 async fn a_subscription_that_begins_while_its_circuit_is_open_waits() {
     let (bench, _broker, log, works) = post(|builder| builder.subscription(mail())).await;

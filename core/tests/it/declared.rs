@@ -6,7 +6,7 @@ use std::time::Duration;
 use punctual::handler::Trial;
 use punctual::inspect::JobFilter;
 use punctual::model::{Body, Ending, JobRecord, OnTimeout};
-use punctual::policy::{Backoff, Report};
+use punctual::policy::{Backoff, MisfirePolicy, Report};
 use punctual::schedule::{Calendar, Zone};
 use punctual::{
     Builder, Context, Declare, DeclaredJob, ErrorKind, Inspect, Job, Misfire, Occurrence, Overlap,
@@ -121,7 +121,7 @@ async fn declared(build: impl FnOnce(Builder) -> Builder) -> Vec<JobRecord> {
     jobs
 }
 
-// spec: U-37
+// spec: U-37, H-38, T-71
 #[tokio::test]
 async fn the_attribute_declares_the_same_job_as_the_builder() {
     let attribute = declared(|builder| {
@@ -172,6 +172,8 @@ async fn the_attribute_declares_the_same_job_as_the_builder() {
     assert_eq!(full.job.schedule.calendars(), [holidays(), stocktaking()]);
     assert_eq!(full.job.schedule.runs_max(), Some(200));
     assert_eq!(full.job.tags, ["finance", "nightly"]);
+    assert_eq!(full.job.misfire.policy, Some(MisfirePolicy::FireOnce));
+    assert_eq!(full.job.misfire.threshold, Some(seconds(600)));
 }
 
 // spec: U-35, U-46

@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use punctual::inspect::{MessageFilter, Page};
 use punctual::model::State;
-use punctual::{Builder, Context, Inspect, Outcome};
+use punctual::{Builder, Context, Inspect, Outcome, Punctual};
 
 use crate::acting::{stop_within, telling};
 use crate::broker::{Broker, PLAIN};
-use crate::harness::{Bench, Log, seconds, world};
+use crate::harness::{Bench, Log, rest, seconds, world};
 
 fn told(log: &Log) -> impl Fn(String, Context) -> std::future::Ready<()> + Send + Sync + 'static {
     telling::<String>(log, |text, context| {
@@ -44,6 +44,28 @@ async fn one_storage_delays_for_every_transport() {
     assert_eq!(log.lines(), ["by courier 00:30", "by post 01:00"]);
     assert_eq!(brokers.map(|broker| broker.story()), [["ack"], ["ack"]], "each by its own way");
     assert_eq!(bench.punctual.events().count("message.relayed"), 2);
+}
+
+// spec: D-6
+#[tokio::test]
+async fn without_any_configuration_a_storage_in_memory_delays() {
+    let ((clock, _), log) = (world(), Log::default());
+    let broker = Broker::new(&clock, PLAIN);
+    let punctual = Punctual::builder()
+        .clock(clock.clone())
+        .transport("post", broker.clone())
+        .handler("mail", told(&log))
+        .subscribe("post", "mail", "office")
+        .build()
+        .unwrap();
+    punctual.start().await.unwrap();
+    punctual.publisher().publish("mail", "x").after(seconds(60)).via("post").await.unwrap();
+    for second in 1..=60 {
+        assert_eq!((log.len(), broker.waiting()), (0, 0), "before second {second}");
+        clock.advance(seconds(1));
+        rest().await;
+    }
+    assert_eq!(log.lines(), ["x 01:00"]);
 }
 
 // A timer that many share would remember the last one only.
@@ -101,7 +123,7 @@ async fn many_deliveries_deferred_at_once_come_back_once_each() {
     assert_eq!((broker.waiting(), broker.unsettled(), broker.story().len()), (0, 0, 100));
 }
 
-// spec: D-20
+// Trap 12: the storage keeps it across the end of a process.
 #[tokio::test]
 async fn a_process_that_ends_leaves_what_it_kept_to_the_next() {
     let (world, log) = (world(), Log::default());

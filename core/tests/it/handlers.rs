@@ -141,7 +141,7 @@ async fn a_payload_type_that_panics_while_it_is_read_is_a_failed_attempt() {
     assert_eq!(endings(&bench.storage, sent.id).await, [Ending::Panicked]);
 }
 
-// Trap 5.5: a payload that cannot be read is never replaced by an empty one.
+// A payload that cannot be read is never replaced by an empty one.
 #[tokio::test]
 async fn a_body_that_cannot_be_read_is_dead_at_once() {
     let log = Log::default();

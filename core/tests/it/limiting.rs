@@ -10,7 +10,6 @@ use punctual::{Context, ErrorKind, Inspect, Job, Outcome, Overlap};
 use crate::acting::{Gate, endings, history, telling, waiting};
 use crate::harness::{Bench, Log, seconds, world};
 
-// spec: U-49
 #[tokio::test]
 async fn no_more_of_a_limit_run_at_once_on_all_processes_together() {
     let (log, gate) = (Log::default(), Gate::shut());

@@ -4,10 +4,10 @@
 use punctual::inspect::{ExecutionFilter, MessageFilter, Page};
 use punctual::model::{Ending, SkipReason};
 use punctual::policy::MisfirePolicy;
-use punctual::{Builder, Event, Inspect, Job, JobBuilder, Misfire, Occurrence};
+use punctual::{Builder, Event, Inspect, Job, JobBuilder, Misfire, Occurrence, Punctual};
 
 use crate::acting::{Gate, executions, leap, stop_within, telling};
-use crate::harness::{Bench, Log, instant, seconds};
+use crate::harness::{Bench, Log, instant, rest, seconds};
 
 /// Lets a process declare a job at 07:00, go away, and come back later the same day.
 async fn away_until(back: &str, job: impl Fn() -> JobBuilder) -> (Bench, Log) {
@@ -59,7 +59,7 @@ async fn fire_once_runs_once_in_the_name_of_the_newest() {
     assert_eq!(log.lines()[1..], ["11:00 at 11:00"]);
 }
 
-// spec: H-42, H-46, M-15, M-13
+// spec: H-42, H-46, M-15
 #[tokio::test]
 async fn skip_to_next_runs_nothing_and_leaves_an_answer_for_each() {
     let job =
@@ -165,7 +165,7 @@ async fn a_threshold_of_two_hours_forgives_an_outage_of_one() {
     assert_eq!(bench.punctual.events().count("job.misfired"), 0);
 }
 
-// spec: H-41, M-6, M-13
+// spec: H-41
 #[tokio::test]
 async fn a_misfire_is_noticed_at_any_time_not_only_at_the_start() {
     let log = Log::default();
@@ -184,6 +184,40 @@ async fn a_misfire_is_noticed_at_any_time_not_only_at_the_start() {
     }
     let next = Some(instant("2026-03-02T10:00:00Z"));
     assert_eq!(told, Some((2, MisfirePolicy::SkipToNext, seconds(300), next)));
+}
+
+// spec: M-6, M-13
+#[tokio::test]
+async fn what_was_missed_is_decided_before_anything_runs_and_summed_up_at_the_start() {
+    let log = Log::default();
+    let build = |builder: Builder| {
+        let daily = Job::cron("daily", "0 8 * * *").misfire(Misfire::skip_to_next());
+        builder
+            .job(Job::cron("hourly", "0 * * * *"), telling(&log, line))
+            .job(daily, telling(&log, line))
+            .job(Job::cron("late", "0 23 * * *"), telling(&log, line))
+    };
+    let first = Bench::start(build).await;
+    assert_eq!(first.punctual.events().count("misfires.found"), 0, "nothing was missed");
+    first.punctual.shutdown().await;
+    first.clock.set(instant("2026-03-02T10:05:00Z"));
+    let builder = Punctual::builder().clock(first.clock.clone()).storage(first.storage.clone());
+    let second = build(builder).build().unwrap();
+    let mut events = second.events().listen();
+    second.start().await.unwrap();
+    rest().await;
+    let (mut names, mut sums) = (Vec::new(), Vec::new());
+    while let Ok(event) = events.try_recv() {
+        names.push(event.name());
+        if let Event::MisfiresFound { jobs, missed } = *event {
+            sums.push((jobs, missed));
+        }
+    }
+    assert_eq!(sums, [(2, 4)], "three of one job and one of the other");
+    let decided = names.iter().rposition(|name| *name == "job.misfired").unwrap();
+    let ran = names.iter().position(|name| *name == "attempt.started").unwrap();
+    assert!(decided < ran, "{names:?}");
+    assert_eq!(log.lines(), ["08:00 at 10:05: 0 of 3 from 08:00 late 7500s"]);
 }
 
 // spec: H-39, H-42

@@ -88,7 +88,7 @@ async fn the_process_that_plans_need_not_have_the_handler() {
     assert_eq!(log.len(), 1);
 }
 
-// spec: T-44, T-1
+// spec: T-44
 #[tokio::test]
 async fn it_survives_a_restart() {
     let log = Log::default();
@@ -229,7 +229,7 @@ async fn a_lost_process_counts_as_a_failed_attempt() {
     assert_eq!(log.lines()[1..], ["attempt 2"], "with its delay, not at once");
 }
 
-// spec: U-40
+// spec: T-1, U-40
 #[tokio::test]
 async fn declarations_leave_one_time_jobs_alone() {
     let log = Log::default();

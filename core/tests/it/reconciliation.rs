@@ -29,7 +29,7 @@ fn daily(builder: Builder) -> Builder {
     builder.declare(Job::cron("daily", "0 8 * * *"))
 }
 
-// spec: U-39a, U-38, T-47, T-57
+// spec: U-39a, U-38, T-45, T-47, T-57
 #[tokio::test]
 async fn a_new_job_is_stored_with_its_next_occurrence() {
     let jobs = deploy(&world(), |builder| daily(hourly(builder))).await;
@@ -302,7 +302,7 @@ async fn one_time_jobs_are_not_touched_by_a_deploy() {
     assert_eq!(log.lines(), ["2026-03-02T09:00:00Z"]);
 }
 
-// Decision 3.5, trap 2: each policy decides once about what was missed while nothing ran, whatever else
+// Trap 2: each policy decides once about what was missed while nothing ran, whatever else
 // the deploy changes.
 // spec: U-39d
 #[tokio::test]

@@ -44,7 +44,7 @@ fn failing_once(log: &Log) -> impl FnOnce(Builder) -> Builder + use<'_> {
     |builder| builder.handler_with("mail", retrying(Retry::none()), failing::<String>(log))
 }
 
-// Traps 1755 and 104 of Brighter: a requeue that reaches every subscriber.
+// Brighter issues 1755 and 104: a requeue that reaches every subscriber.
 // spec: D-28
 #[tokio::test]
 async fn a_redriven_letter_goes_back_to_its_group_alone() {

@@ -36,7 +36,6 @@ async fn one(remote: &Remote) -> Assigned {
     assigned.remove(0)
 }
 
-// spec: C-6
 #[tokio::test]
 async fn a_message_is_handled_elsewhere_and_recorded_like_any_other() {
     let bench = office().await;
@@ -109,7 +108,6 @@ async fn story(says: Outcome, elsewhere: bool) -> (Story, Vec<Option<Arc<str>>>)
 }
 
 // The policy decides, and it does not know where an attempt ran.
-// spec: C-6
 #[tokio::test]
 async fn every_outcome_leads_to_what_it_leads_to_here() {
     for says in [
@@ -125,7 +123,6 @@ async fn every_outcome_leads_to_what_it_leads_to_here() {
     }
 }
 
-// spec: C-6
 #[tokio::test]
 async fn failures_are_tried_again_and_the_last_one_is_a_dead_letter() {
     let bench = Bench::start(|builder| {
@@ -321,7 +318,6 @@ async fn pauses_limits_and_rates_hold_for_workers_elsewhere() {
     assert_eq!(remote.claim(ask(10)).await.unwrap().len(), 1);
 }
 
-// spec: C-6
 #[tokio::test]
 async fn a_worker_waits_for_something_to_do() {
     let bench = office().await;

@@ -312,7 +312,7 @@ async fn what_a_job_with_the_longest_name_sends_can_be_written_and_read_back() {
 }
 
 // From the last occurrence that was decided about, else from the moment the job was declared; in its zone.
-// spec: T-17
+// spec: T-17, M-8
 #[tokio::test]
 async fn the_next_occurrence_is_the_first_after_the_last_one_or_after_the_declaration() {
     let log = Log::default();

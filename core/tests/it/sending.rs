@@ -42,7 +42,6 @@ fn told(
     })
 }
 
-// spec: D-18
 #[tokio::test]
 async fn publish_reaches_every_group_and_send_exactly_one_owner() {
     let log = Log::default();

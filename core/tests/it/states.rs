@@ -103,7 +103,7 @@ async fn a_state_that_is_missing_or_doubled_fails_when_the_process_is_built() {
     assert!(one.build().is_ok());
 }
 
-// spec: H-70, H-71
+// spec: H-70
 #[test]
 fn a_handler_is_found_without_a_lock_and_bound_once() {
     // What a handler needs is taken from the states while the process is built; the counter shows that

@@ -63,7 +63,7 @@ async fn without_a_limit_a_handler_is_never_cancelled_by_time() {
     assert_eq!(endings(&bench.storage, sent.id).await, [Ending::Succeeded]);
 }
 
-// spec: H-26, H-27, H-22
+// spec: H-26, H-27
 #[tokio::test]
 async fn a_timeout_tells_the_handler_why_fails_the_attempt_and_is_retried() {
     let log = Log::default();
@@ -151,7 +151,7 @@ async fn a_handler_that_ignores_the_signal_is_dropped_after_its_grace() {
     assert_eq!(endings(&bench.storage, sent.id).await, [Ending::TimedOut]);
 }
 
-// spec: H-21, H-23
+// spec: H-21, H-22, H-23
 #[tokio::test]
 async fn a_job_declares_its_limit_and_zero_means_none() {
     let log = Log::default();

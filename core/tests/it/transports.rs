@@ -177,7 +177,7 @@ async fn a_refused_topic_holds_up_no_other() {
 }
 
 // Decision 3.20.
-// spec: D-11, D-6
+// spec: D-11
 #[tokio::test]
 async fn without_a_storage_a_delay_is_a_configuration_error() {
     let log = Log::default();
@@ -250,7 +250,6 @@ async fn a_subscription_that_is_refused_for_good_fails_the_start_which_can_be_tr
     assert_eq!(log.len(), 1);
 }
 
-// spec: H-67
 #[tokio::test]
 async fn a_process_that_does_not_handle_subscribes_to_nothing() {
     let log = Log::default();
@@ -281,7 +280,7 @@ async fn a_shutdown_reaches_deliveries_and_closes_when_they_are_settled() {
 }
 
 // Without any transport a process still schedules, delays and handles.
-// spec: H-66, H-68, U-60
+// spec: H-66, H-67, H-68, U-60
 #[tokio::test]
 async fn no_transport_is_needed_at_all() {
     let log = Log::default();

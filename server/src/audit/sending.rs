@@ -91,7 +91,6 @@ mod tests {
     use super::*;
     use crate::caller::Role;
 
-    // spec: C-8
     #[tokio::test]
     async fn what_one_sends_within_seconds_is_two_entries_and_all_of_it_is_counted() {
         let clock = Arc::new(ManualClock::new(Timestamp::UNIX_EPOCH));

@@ -51,7 +51,6 @@ async fn every_operation_is_described_once_and_in_full() {
     assert_eq!(ids.len(), all, "an id is there twice");
 }
 
-// spec: C-6
 #[tokio::test]
 async fn the_reference_for_people_comes_with_the_strict_policy_and_under_any_prefix() {
     let site = Site::with(|builder| builder);

@@ -158,7 +158,6 @@ fn may_be(document: &Value, schema: &Value, value: &Value) -> bool {
     }
 }
 
-// spec: C-6
 #[tokio::test]
 async fn a_method_that_is_not_there_is_refused_with_those_that_are() {
     let site = site().await.as_role(Role::Admin);
@@ -179,7 +178,6 @@ async fn a_method_that_is_not_there_is_refused_with_those_that_are() {
     }
 }
 
-// spec: C-6
 #[tokio::test]
 async fn a_path_that_is_not_utf_8_or_holds_nul_is_refused() {
     let site = site().await.as_role(Role::Admin);
@@ -194,7 +192,6 @@ async fn a_path_that_is_not_utf_8_or_holds_nul_is_refused() {
     assert_eq!(everything(&site).await, before);
 }
 
-// spec: C-6
 #[tokio::test]
 async fn a_body_that_is_no_json_or_too_long_or_of_another_type_is_refused() {
     let site = site().await.as_role(Role::Admin);
@@ -220,7 +217,6 @@ async fn a_body_that_is_no_json_or_too_long_or_of_another_type_is_refused() {
     assert_eq!(everything(&site).await, before);
 }
 
-// spec: C-6
 #[tokio::test]
 async fn fields_that_are_unknown_missing_or_of_another_type_are_refused_by_name() {
     let site = site().await.as_role(Role::Admin);
@@ -254,7 +250,6 @@ async fn fields_that_are_unknown_missing_or_of_another_type_are_refused_by_name(
     assert_eq!(everything(&site).await, before);
 }
 
-// spec: C-6
 #[tokio::test]
 async fn what_is_not_there_is_not_found() {
     let site = site().await.as_role(Role::Admin);
@@ -306,7 +301,6 @@ async fn nobody_sees_anything_and_a_viewer_changes_nothing() {
     assert_eq!(everything(&site).await, before);
 }
 
-// spec: C-6
 #[tokio::test]
 async fn a_key_that_cannot_be_one_is_refused_by_every_change() {
     let site = site().await.as_role(Role::Admin);

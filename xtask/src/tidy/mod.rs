@@ -20,4 +20,4 @@ mod vocabulary;
 
 pub(crate) use dependencies::dependency_rules;
 pub(crate) use rules::{findings, notes};
-pub(crate) use source::{Finding, Source};
+pub(crate) use source::{Finding, Source, has_word, report};

@@ -3,6 +3,10 @@
 use std::fmt;
 use std::path::Path;
 
+use anyhow::{Result, bail};
+
+use crate::tally::Tally;
+
 /// A text file by its path from the workspace root, with forward slashes.
 #[derive(Debug)]
 pub(crate) struct Source {
@@ -11,7 +15,7 @@ pub(crate) struct Source {
 }
 
 /// A broken rule. Line 0 means the file as a whole.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Finding {
     path: String,
     line: usize,
@@ -52,7 +56,24 @@ impl Source {
     }
 
     pub(crate) fn finding(&self, line: usize, what: impl Into<String>) -> Finding {
-        Finding { path: self.path.clone(), line, what: what.into() }
+        Finding::new(&self.path, line, what)
+    }
+}
+
+impl Finding {
+    pub(crate) fn new(path: &str, line: usize, what: impl Into<String>) -> Self {
+        Self { path: path.to_owned(), line, what: what.into() }
+    }
+}
+
+/// Prints the findings; one or more of them are an error.
+pub(crate) fn report(findings: &[Finding]) -> Result<Tally> {
+    for finding in findings {
+        println!("{finding}");
+    }
+    match findings.len() {
+        0 => Ok(Tally::ONE_PASSED),
+        count => bail!("rules broken: {count}, listed above"),
     }
 }
 
@@ -66,7 +87,7 @@ impl fmt::Display for Finding {
 }
 
 /// Whether `word` stands in `line` with no letter, digit or underscore on either side.
-pub(super) fn has_word(line: &str, word: &str) -> bool {
+pub(crate) fn has_word(line: &str, word: &str) -> bool {
     let joins = |letter: char| letter.is_alphanumeric() || letter == '_';
     line.match_indices(word).any(|(start, _)| {
         let before = line[..start].chars().next_back();

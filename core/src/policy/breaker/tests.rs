@@ -44,7 +44,7 @@ fn it_lets_one_through_after_the_wait_and_longer_waits_follow() {
     }
 }
 
-// Trap of Headless: half-open circuits that were stuck for ever.
+// Headless: half-open circuits that were stuck for ever.
 #[test]
 fn a_probe_without_an_answer_is_followed_by_another() {
     let half = Circuit::HalfOpen { probing_until: None, openings: 1 };

@@ -4,7 +4,7 @@ use super::*;
 
 const MINUTE: Duration = Duration::from_mins(1);
 
-// spec: M-2, M-3, H-37, H-38
+// spec: M-2, M-3, H-37
 #[test]
 fn every_spelling_is_read_and_one_is_printed() {
     assert_eq!(MisfirePolicy::default(), MisfirePolicy::FireNow);

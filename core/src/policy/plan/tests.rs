@@ -263,6 +263,7 @@ fn older_than_the_window_is_never_run() {
     assert_eq!(facts(&plan), [None; 5]);
 }
 
+// spec: M-7
 #[test]
 fn a_late_interval_fires_once_and_starts_its_rhythm_anew() {
     let every = Schedule::every(20 * MINUTE, today("00:00:00")).unwrap();
@@ -305,7 +306,6 @@ fn a_one_time_schedule_fires_however_late_and_is_never_a_misfire() {
     }
 }
 
-// spec: M-8
 #[test]
 fn a_cursor_that_an_operator_moved_need_not_be_an_occurrence() {
     let hourly = cron("0 * * * *");

@@ -12,10 +12,7 @@ use punctual::{ErrorKind, Transport};
 
 use super::fixture::{Fixture, at, claimed, mail, poll, received, seconds};
 
-// spec: T-24
-
 // spec: D-25, D-29
-
 #[tokio::test]
 async fn a_requeued_delivery_is_back_once_after_its_delay_as_it_was() {
     let f = Fixture::new();
@@ -43,7 +40,6 @@ async fn a_requeued_delivery_is_back_once_after_its_delay_as_it_was() {
 }
 
 // spec: D-29
-
 #[tokio::test]
 async fn a_delayed_message_arrives_when_its_delay_is_over_and_not_before() {
     let f = Fixture::new();
@@ -173,3 +169,15 @@ async fn a_closed_consumer_receives_no_more_and_holds_nothing() {
 }
 
 // spec: D-31
+#[tokio::test]
+async fn two_transports_of_one_process_share_no_delayed_message() {
+    let (one, other) = (Fixture::new(), Fixture::new());
+    let (mut consumer, mut stranger) =
+        (one.subscribe("office").await, other.subscribe("office").await);
+    let id = one.publish(one.message(), seconds(30)).await;
+    for fixture in [&one, &other] {
+        fixture.clock.set(at(30));
+    }
+    assert_eq!(received(&mut *stranger).await, []);
+    assert_eq!(received(&mut *consumer).await, [id]);
+}

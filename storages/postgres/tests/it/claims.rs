@@ -10,18 +10,19 @@ use punctual::policy::{Verdict, Why};
 use punctual::storage::{Claimed, Entry, Settled, Settlement};
 use punctual::{Clock, Inspect, Storage, SystemClock};
 use punctual_postgres::PostgresStorage;
+use uuid::Uuid;
 
 use crate::place::{Place, eventually, settle, waits_for_a_lock};
 
 punctual_conformance::cases! {
     a_claim_walks_the_index_past_no_future_message,
+    a_claim_skips_rows_that_another_transaction_has_locked,
     four_nodes_claim_and_settle_without_a_deadlock,
     a_message_that_commits_late_with_an_earlier_due_time_is_found,
     an_old_snapshot_does_not_slow_claims_down,
     a_settlement_that_waits_for_a_renewal_is_written,
 }
 
-// spec: U-17
 async fn a_claim_walks_the_index_past_no_future_message() {
     let place = Place::new();
     let storage = place.open().await;
@@ -43,6 +44,24 @@ async fn a_claim_walks_the_index_past_no_future_message() {
     assert!(plan.contains("due_at <= "), "{plan}");
     let claimed = place.claim(&*storage, 100).await;
     assert_eq!(claimed.iter().map(|one| one.message.id).collect::<Vec<_>>(), [id]);
+}
+
+// spec: U-17
+async fn a_claim_skips_rows_that_another_transaction_has_locked() {
+    let place = Place::new();
+    let storage = place.open().await;
+    storage.enqueue(place.entries(3), SystemClock.now()).await.unwrap();
+    let mut other = place.client().await;
+    let transaction = other.transaction().await.unwrap();
+    let text =
+        format!("SELECT id FROM \"{}\".message ORDER BY id LIMIT 1 FOR UPDATE", place.schema);
+    let locked: Uuid = transaction.query_one(&text, &[]).await.unwrap().get(0);
+    let claimed = place.claim(&*storage, 9).await;
+    assert_eq!(claimed.len(), 2, "the claim waits for nothing");
+    assert!(claimed.iter().all(|one| one.message.id.as_uuid() != locked));
+    transaction.rollback().await.unwrap();
+    let rest = place.claim(&*storage, 9).await;
+    assert_eq!(rest.iter().map(|one| one.message.id.as_uuid()).collect::<Vec<_>>(), [locked]);
 }
 
 /// Due again at once.

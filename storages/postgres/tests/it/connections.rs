@@ -39,7 +39,6 @@ async fn named(place: &Place, name: &str) -> Arc<punctual_postgres::PostgresStor
     Arc::new(builder.connect().await.unwrap())
 }
 
-// spec: H-60
 async fn work_goes_on_when_every_connection_is_killed() {
     let place = Place::new();
     let name = place.schema.clone();

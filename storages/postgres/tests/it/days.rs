@@ -46,7 +46,7 @@ async fn todays_history_lies_in_todays_tables() {
     }
 }
 
-// spec: H-17, H-18
+// spec: H-17, H-18, H-65
 async fn an_old_day_is_dropped_as_a_whole_and_counted() {
     let place = Place::new();
     let storage = place.open().await;

@@ -1,9 +1,17 @@
 //! The SQL side: the function other languages enqueue with, and the views people read.
 
+use std::time::Duration;
+
+use punctual::clock::add;
 use punctual::inspect::Inspect;
-use punctual::model::{Body, Job, JobRecord, MessageId, Origin, Overrides, State};
-use punctual::storage::Declared;
+use punctual::model::{
+    Body, Ending, Execution, ExecutionId, Job, JobName, JobRecord, Message, MessageId, Occurrence,
+    Origin, Overrides, State,
+};
+use punctual::policy::Verdict;
+use punctual::storage::{Claimed, Declared, Settlement, Steered};
 use punctual::{Clock, Schedule, Storage, SystemClock};
+use punctual_postgres::PostgresStorage;
 use tokio_postgres::error::SqlState;
 use uuid::Uuid;
 
@@ -15,6 +23,8 @@ punctual_conformance::cases! {
     sql_answers_duplicates_with_the_one_that_is_there,
     a_message_of_a_transaction_that_is_rolled_back_never_was,
     the_views_have_the_columns_people_know,
+    each_run_is_listed_and_deleted_with_its_job,
+    a_claim_is_kept_with_its_message_and_no_table_holds_locks,
 }
 
 async fn call(place: &Place, arguments: &str) -> Result<Uuid, tokio_postgres::Error> {
@@ -103,13 +113,12 @@ async fn a_message_of_a_transaction_that_is_rolled_back_never_was() {
     }
 }
 
-// spec: U-14, U-15, U-18
-async fn the_views_have_the_columns_people_know() {
-    let place = Place::new();
-    let storage = place.open().await;
+/// Declares a job at a storage that has none.
+async fn declare_report(storage: &PostgresStorage) -> JobName {
     let now = SystemClock.now();
     let job = Job::new("report", Schedule::cron("0 2 * * *", "Europe/Warsaw").unwrap()).unwrap();
     let job = Job { body: Body::json("hi").unwrap(), ..job };
+    let name = job.name.clone();
     let record = JobRecord {
         declared: job.clone(),
         configured: None,
@@ -128,6 +137,14 @@ async fn the_views_have_the_columns_people_know() {
         version: 0,
     };
     assert_eq!(storage.declare(record, None, now).await.unwrap(), Declared::Created);
+    name
+}
+
+// spec: U-14
+async fn the_views_have_the_columns_people_know() {
+    let place = Place::new();
+    let storage = place.open().await;
+    declare_report(&storage).await;
     let client = place.client().await;
     let text = format!(
         "SELECT name, type, cron, zone, payload, status, next_run_at, last_run_at, last_duration_ms, \
@@ -139,10 +156,71 @@ async fn the_views_have_the_columns_people_know() {
     let words: Vec<String> = (0..6).map(|column| row.get(column)).collect();
     assert_eq!(words, ["report", "recurring", "0 2 * * *", "Europe/Warsaw", "\"hi\"", "Pending"]);
     assert!(row.get::<_, bool>("enabled") && row.get::<_, bool>("skip_if_running"));
+}
+
+/// An attempt of a job that began a second after its time and took another one.
+fn run_of(job: &JobName, claimed: &Claimed) -> Execution {
+    let started_at = add(claimed.due_at, Duration::from_secs(1));
+    Execution {
+        id: ExecutionId::from_uuid(claimed.message.id.as_uuid()),
+        message: Some(claimed.message.id),
+        topic: claimed.message.topic.clone(),
+        queue: claimed.message.queue.clone(),
+        key: None,
+        job: Some(job.clone()),
+        nominal: None,
+        source: claimed.message.source,
+        attempt: claimed.attempt,
+        attempts_max: Some(5),
+        process: Some(claimed.lease.owner),
+        due_at: claimed.due_at,
+        started_at,
+        ended_at: add(started_at, Duration::from_secs(1)),
+        ending: Ending::Succeeded,
+        note: Some("all well".into()),
+        log: None,
+    }
+}
+
+// spec: U-15
+async fn each_run_is_listed_and_deleted_with_its_job() {
+    let place = Place::new();
+    let storage = place.open().await;
+    let job = declare_report(&storage).await;
+    let nominal = SystemClock.now();
+    let occurrence = Occurrence { job: job.clone(), nominal, schedule: None, misfire: None };
+    let message = Message { occurrence: Some(occurrence), ..place.message() };
+    crate::place::enqueue(&*storage, message).await;
+    let claimed = place.claim(&*storage, 1).await.remove(0);
+    let run = Some(run_of(&job, &claimed).into());
+    let settlement = Settlement::new(claimed.lease_ref(), Verdict::Done, run);
+    storage.settle(vec![settlement], SystemClock.now()).await.unwrap();
     let text = format!(
-        "SELECT id, job, scheduled_time, started_at, completed_at, status, duration_ms, retry_attempt, \
-         error FROM \"{}\".job_executions ORDER BY scheduled_time DESC",
+        "SELECT concat_ws('|', job, started_at - scheduled_time, completed_at - started_at, status, \
+         duration_ms, retry_attempt, error) FROM \"{}\".job_executions",
         place.schema
     );
+    let client = place.client().await;
+    let line: String = client.query_one(&text, &[]).await.unwrap().get(0);
+    assert_eq!(line, "report|00:00:01|00:00:01|Succeeded|1000|1|all well");
+    let removed = storage.remove_job(&job, 1, SystemClock.now()).await.unwrap();
+    assert!(matches!(removed, Steered::Applied(_)), "{removed:?}");
     assert!(client.query(&text, &[]).await.unwrap().is_empty());
+}
+
+// spec: U-18
+async fn a_claim_is_kept_with_its_message_and_no_table_holds_locks() {
+    let place = Place::new();
+    let storage = place.open().await;
+    storage.enqueue(place.entries(1), SystemClock.now()).await.unwrap();
+    let claimed = place.claim(&*storage, 1).await.remove(0);
+    let client = place.client().await;
+    let text = format!("SELECT owner, lease_until > now() FROM \"{}\".message", place.schema);
+    let row = client.query_one(&text, &[]).await.unwrap();
+    assert_eq!((row.get(0), row.get(1)), (claimed.lease.owner.as_uuid(), true));
+    let text = "SELECT tablename::text FROM pg_tables WHERE schemaname = $1";
+    let rows = client.query(text, &[&place.schema]).await.unwrap();
+    let tables: Vec<String> = rows.iter().map(|row| row.get(0)).collect();
+    assert!(tables.contains(&"message".to_owned()), "{tables:?}");
+    assert!(!tables.iter().any(|table| table.contains("lock") || table.contains("lease")));
 }

@@ -151,7 +151,6 @@ impl Handler<i64> for Paying {
     }
 }
 
-// spec: reliability 7
 async fn a_handler_with_a_transaction_of_sqlx_writes_once() {
     let place = Place::new();
     let storage = place.open().await;

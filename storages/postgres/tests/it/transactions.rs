@@ -187,7 +187,6 @@ impl Shop {
     }
 }
 
-// spec: reliability 7
 async fn the_writes_of_a_handler_that_runs_twice_happen_once() {
     let shop = Shop::open(Act::FailFirst).await;
     let id = shop.pay().await;

@@ -28,7 +28,7 @@ async fn callers_that_come_at_once_share_commits() {
     assert!(storage.commits() <= 5, "{} commits for 500 calls", storage.commits());
 }
 
-// spec: reliability, no acknowledgement before the commit
+// No call returns before its commit.
 #[tokio::test]
 async fn a_call_is_answered_when_others_can_see_what_it_did() {
     let f = Fixture::new();

@@ -134,7 +134,7 @@ async fn an_older_schema_is_brought_up_to_date_with_its_data() {
     assert_eq!(rows_of(&other, "punctual_messages"), 1);
 }
 
-// spec: reliability 18, migrations from two processes at once
+// Migrations run by several processes at once.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn many_that_open_a_new_file_at_once_all_find_the_tables() {
     let f = Fixture::new();

@@ -11,7 +11,6 @@ use punctual::{Clock as _, ErrorKind, Storage as _, SystemClock};
 
 use crate::fixture::{Fixture, at, claim, offer, rows_of, settle, settled_down};
 
-// spec: reliability 8
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn nobody_sees_an_error_while_somebody_else_holds_the_lock_for_a_while() {
     let f = Arc::new(Fixture::new());

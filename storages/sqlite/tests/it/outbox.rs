@@ -19,7 +19,6 @@ pub(crate) fn begin(connection: &mut Connection) -> Transaction<'_> {
     connection.transaction_with_behavior(TransactionBehavior::Immediate).unwrap()
 }
 
-// spec: reliability 7
 #[tokio::test]
 async fn a_message_is_seen_and_rings_after_the_commit_and_is_gone_after_a_rollback() {
     let f = Fixture::new();

@@ -8,7 +8,7 @@ use punctual::{Job, Schedule, Storage as _};
 
 use crate::fixture::{Fixture, at, claim, job_record, offer, settle};
 
-// spec: U-14
+// spec: U-14, T-36
 #[tokio::test]
 async fn jobs_are_listed_with_words_and_times() {
     let f = Fixture::new();

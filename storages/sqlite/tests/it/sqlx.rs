@@ -46,7 +46,6 @@ async fn an_outbox_of_sqlx_answers_as_the_storage_does() {
     assert_eq!(Steps::outcome(&storage).await, outcome);
 }
 
-// spec: reliability 7
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_is_stored_through_sqlx_rings_after_the_commit_and_is_gone_after_a_rollback() {
     let f = Arc::new(Fixture::new());
@@ -206,7 +205,6 @@ impl Handler<i64> for Paying {
     }
 }
 
-// spec: reliability 7
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_handler_with_a_transaction_of_sqlx_writes_once() {
     let f = Arc::new(Fixture::new());

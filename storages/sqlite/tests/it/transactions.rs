@@ -134,7 +134,6 @@ impl Shop {
     }
 }
 
-// spec: reliability 7
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_error_of_the_handler_takes_its_writes_back_and_the_next_attempt_writes_once() {
     let (kind, words) = Shop::open(First::Refuses).await.pay().await;

@@ -28,7 +28,6 @@ async fn a_record_is_plain_to_others_and_keys_stay_together() {
     assert_eq!(records[0].header("punctual-id"), Some(sent.id.to_string().as_str()));
 }
 
-// spec: D-12
 #[tokio::test]
 async fn what_cannot_be_sent_is_refused_before_anything_of_its_batch_is_sent() {
     let cluster = Cluster::new();

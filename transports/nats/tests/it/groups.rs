@@ -65,7 +65,7 @@ async fn a_group_that_is_away_misses_nothing() {
     place.remove().await;
 }
 
-// Trap 1755, 104.
+// Brighter issues 1755 and 104: a requeue that reaches every subscriber.
 async fn a_copy_for_one_group_reaches_only_that_group() {
     let place = Place::new();
     let transport = place.open().await;

@@ -98,7 +98,7 @@ async fn a_dropped_delivery_comes_back() {
     place.remove().await;
 }
 
-// Trap 1228, 1340.
+// CAP issues 1228 and 1340: a handler of some minutes was run again.
 async fn a_long_handler_keeps_its_hold() {
     let place = Place::new();
     let transport = place.builder().ack_wait(Duration::from_secs(1)).connect().await.unwrap();
@@ -149,7 +149,7 @@ async fn no_more_than_the_prefetch_is_in_hand() {
     place.remove().await;
 }
 
-// Trap 3585, 4387.
+// Brighter issues 3585 and 4387: rejected and acknowledged at once, for any reason.
 // spec: D-28
 async fn a_rejected_delivery_is_kept_once_with_why() {
     let place = Place::new();

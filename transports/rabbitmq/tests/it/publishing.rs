@@ -112,7 +112,6 @@ async fn a_topic_without_subscribers_is_refused_by_name() {
     }
 }
 
-// spec: D-14
 async fn what_can_never_be_sent_is_refused_before_anything_is() {
     let place = Place::new();
     let transport = place.builder().payload_max(10).connect().await.unwrap();

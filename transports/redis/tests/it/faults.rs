@@ -39,7 +39,6 @@ async fn a_server_that_is_not_there_is_told_by_host() {
     assert!(told.contains("127.0.0.1:1/0") && !told.contains("secret"), "{told}");
 }
 
-// spec: D-38
 async fn a_lost_connection_is_made_again_and_nothing_is_lost() {
     let place = Place::new().await;
     let proxy = Proxy::to(&place.address).await;

@@ -106,7 +106,6 @@ async fn a_delay_is_refused_and_the_message_is_not_lost() {
     place.remove().await;
 }
 
-// spec: D-16
 async fn a_message_for_one_group_reaches_no_other() {
     let place = Place::new().await;
     let transport = place.open().await;
@@ -198,7 +197,6 @@ async fn what_every_group_has_handled_is_removed() {
     place.remove().await;
 }
 
-// spec: D-15
 async fn closing_hands_back_what_nobody_has_seen() {
     let place = Place::new().await;
     let transport = place.open().await;
