@@ -1,5 +1,6 @@
 //! The example workers in Python and Node as real processes against a server on a real socket. Each is
-//! ignored where its program is missing, and fails there when `PUNCTUAL_REQUIRE` names it.
+//! ignored where its program is missing or `PUNCTUAL_WITHOUT` names it, and fails where its program is
+//! missing and `PUNCTUAL_REQUIRE` names it.
 
 #![allow(clippy::unwrap_used, clippy::expect_used)] // a set-up that fails is a test that fails
 #![allow(clippy::type_complexity)] // a table of two cases
@@ -23,32 +24,39 @@ const LEASE: &str = "2";
 /// How long it is waited for an event before a message is looked at again.
 const MOMENT: Duration = Duration::from_millis(50);
 
-/// A program, what it is called in `PUNCTUAL_REQUIRE`, and its example.
+/// A program, its name in `PUNCTUAL_REQUIRE` and `PUNCTUAL_WITHOUT`, and its example.
 const PROGRAMS: [(&str, &str, &str); 2] =
     [("python3", "python", "worker.py"), ("node", "node", "worker.mjs")];
 
 fn main() -> ExitCode {
-    let required = std::env::var("PUNCTUAL_REQUIRE").unwrap_or_default();
     let trials = PROGRAMS.into_iter().flat_map(|(program, name, script)| {
-        let missing = Command::new(program).arg("--version").output().is_err();
-        let is_required = required.split(',').any(|one| one.trim() == name);
+        // A placeholder of a version manager may be there and start nothing.
+        let version = Command::new(program).arg("--version").output();
+        let missing = !version.is_ok_and(|output| output.status.success());
+        let is_required = is_named("PUNCTUAL_REQUIRE", name);
+        let is_ignored = !is_required && (missing || is_named("PUNCTUAL_WITHOUT", name));
         let cases: [(&str, fn(&'static str, &'static str) -> _); 2] =
             [("works", works), ("is_replaced_when_killed", is_replaced_when_killed)];
         cases.map(|(case, run)| {
             let act = move || {
                 if missing {
-                    return Err(Failed::from(format!("{program} is not there")));
+                    return Err(Failed::from(format!("{program} is missing or does not start")));
                 }
                 let runtime = tokio::runtime::Runtime::new()?;
                 runtime.block_on(run(program, script));
                 Ok(())
             };
-            Trial::test(format!("a_worker_in_{name}_{case}"), act)
-                .with_ignored_flag(missing && !is_required)
+            Trial::test(format!("a_worker_in_{name}_{case}"), act).with_ignored_flag(is_ignored)
         })
     });
     let arguments = Arguments::from_args();
     libtest_mimic::run(&arguments, trials.collect()).exit_code()
+}
+
+/// Whether a variable with names separated by commas has this one.
+fn is_named(variable: &str, name: &str) -> bool {
+    let names = std::env::var(variable).unwrap_or_default();
+    names.split(',').any(|one| one.trim() == name)
 }
 
 type Running = std::pin::Pin<Box<dyn Future<Output = ()>>>;

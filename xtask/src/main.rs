@@ -19,6 +19,7 @@ mod chaos;
 mod check;
 mod contract;
 mod generate;
+mod interpreters;
 mod junit;
 mod load;
 mod local_servers;

@@ -17,6 +17,7 @@ use crate::build::{Built, EVERYTHING};
 use crate::cargo::{Empty, cargo, count_tests, count_tests_by, has_subcommand, pass_or_fail};
 use crate::chaos;
 use crate::contract;
+use crate::interpreters::{self, INTERPRETERS, Interpreter};
 use crate::junit;
 use crate::local_servers::{self, Servers};
 use crate::needs;
@@ -51,10 +52,11 @@ const FULL: Depth = Depth { kills: 50, seeds: 100_000, rows: 1_000_000 };
 
 #[derive(clap::Args)]
 pub(crate) struct Options {
-    /// Back-ends that must take part: without their server the run fails instead of ignoring them.
+    /// What must take part: back-ends, without whose server the run fails instead of ignoring them.
     #[arg(long, value_name = "A,B", value_delimiter = ',')]
     with: Vec<String>,
-    /// Back-ends whose server is neither installed nor started; their tests are ignored, visibly.
+    /// What is neither installed nor started: servers of back-ends, `node`, `python`, `browser`,
+    /// `contract`. Their tests are ignored, visibly.
     #[arg(long, value_name = "A,B", value_delimiter = ',', conflicts_with = "with")]
     without: Vec<String>,
     /// Keep what the suites of back-ends showed with the sources, for the generated documents.
@@ -75,12 +77,17 @@ impl Options {
     fn includes(&self, name: &str) -> bool {
         !self.without.iter().any(|without| without == name)
     }
+
+    fn interpreters(&self) -> Vec<&'static Interpreter> {
+        INTERPRETERS.iter().filter(|interpreter| self.includes(interpreter.name)).collect()
+    }
 }
 
 /// Builds, then runs every test once, or with `--repeat` the same tests again and again.
 pub(crate) fn run(workspace: &Workspace, options: &Options, steps: &mut Steps) -> Result<()> {
     let mut present = workspace.back_ends();
     present.extend([browser::NAME.to_owned(), contract::NAME.to_owned()]);
+    present.extend(INTERPRETERS.iter().map(|interpreter| interpreter.name.to_owned()));
     known(&options.with, &present)?;
     known(&options.without, &present)?;
     needs::provide_builds(workspace)?;
@@ -105,7 +112,9 @@ pub(crate) fn run(workspace: &Workspace, options: &Options, steps: &mut Steps) -
         servers = Servers::start(workspace, &wanted, Durability::Relaxed)?;
         Ok(Tally::default())
     });
-    let required = required(&options.with, &wanted);
+    let interpreters = options.interpreters().into_iter().map(|interpreter| interpreter.name);
+    let served = wanted.iter().map(|server| server.name());
+    let required = required(&options.with, served.chain(interpreters));
     let tests = Tests { workspace, servers: &servers, required, without: &options.without };
     match options.repeat.count() {
         Some(count) => repeat::run(&tests, &options.repeat, count, steps),
@@ -122,7 +131,9 @@ fn install_meanwhile(
 ) -> JoinHandle<Result<()>> {
     let browser = options.includes(browser::NAME);
     let contract = options.includes(contract::NAME);
+    let interpreters = options.interpreters();
     thread::spawn(move || {
+        interpreters::provide(&interpreters)?;
         local_servers::provide(&wanted)?;
         if browser {
             browser::provide()?;
@@ -181,9 +192,9 @@ fn run_full(tests: &Tests<'_>, options: &Options, steps: &mut Steps) {
 pub(crate) struct Tests<'a> {
     pub(crate) workspace: &'a Workspace,
     servers: &'a Servers,
-    /// The back-ends that must take part.
+    /// What must take part, separated by commas.
     required: String,
-    /// The back-ends that are left out.
+    /// What is left out.
     without: &'a [String],
 }
 
@@ -236,10 +247,9 @@ fn cores() -> usize {
     thread::available_parallelism().map_or(1, usize::from)
 }
 
-/// The back-ends asked for and those that have a server, each once.
-fn required(asked: &[String], served: &[&dyn Server]) -> String {
-    let served = served.iter().map(|server| server.name());
-    let mut names: Vec<&str> = asked.iter().map(String::as_str).chain(served).collect();
+/// Returns the names that were requested and those that were provided, each once.
+fn required<'a>(asked: &'a [String], provided: impl Iterator<Item = &'a str>) -> String {
+    let mut names: Vec<&str> = asked.iter().map(String::as_str).chain(provided).collect();
     names.sort_unstable();
     names.dedup();
     names.join(",")
@@ -252,7 +262,7 @@ fn known(asked: &[String], present: &[String]) -> Result<()> {
                 [] => "there is none yet".to_owned(),
                 _ => format!("there are {}", present.join(", ")),
             };
-            bail!("no back-end named `{name}` in storages/ or transports/: {known}");
+            bail!("nothing named `{name}` can take part or be left out: {known}");
         }
     }
     Ok(())
@@ -261,7 +271,6 @@ fn known(asked: &[String], present: &[String]) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use xtask::servers::Postgres;
 
     fn names(names: &[&str]) -> Vec<String> {
         names.iter().map(ToString::to_string).collect()
@@ -275,10 +284,11 @@ mod tests {
     }
 
     #[test]
-    fn what_was_asked_for_and_what_has_a_server_must_take_part() {
-        assert_eq!(required(&names(&["sqlite"]), &[&Postgres]), "postgres,sqlite");
-        assert_eq!(required(&names(&["postgres"]), &[&Postgres]), "postgres");
-        assert_eq!(required(&[], &[]), "");
+    fn requested_and_provided_names_must_take_part() {
+        let provided = || ["postgres", "node"].into_iter();
+        assert_eq!(required(&names(&["sqlite"]), provided()), "node,postgres,sqlite");
+        assert_eq!(required(&names(&["postgres"]), provided()), "node,postgres");
+        assert_eq!(required(&[], [].into_iter()), "");
     }
 
     #[test]
