@@ -23,6 +23,7 @@ const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; i
 #[derive(RustEmbed)]
 #[folder = "../dashboard"]
 #[exclude = "tests/*"]
+#[exclude = "package.json"]
 struct Files;
 
 /// The page and what belongs to it.

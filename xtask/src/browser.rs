@@ -2,32 +2,35 @@
 
 use std::path::Path;
 use std::process::Command;
+use std::{fs, io};
 
 use anyhow::{Context, Result, bail};
 
-use crate::cargo::pass_or_fail;
+use crate::cargo::{Empty, count_tests_by};
+use crate::interpreters::starts;
 use crate::needs;
-use crate::tally::Tally;
+use crate::tally::{Runner, Tally};
 use crate::workspace::Workspace;
 
 /// Where the tests are.
 const FOLDER: &str = "e2e";
 /// What `--without` calls it.
 pub(crate) const NAME: &str = "browser";
-/// What it needs: a file that is there when all is well, and the package that brings it.
-const NEEDS: [(&str, &str); 4] = [
-    ("/usr/bin/chromium", "chromium"),
-    ("/usr/bin/node", "nodejs"),
-    ("/usr/bin/npm", "npm"),
-    ("/usr/bin/python3", "python3"),
-];
+/// The browser that the flows start.
+const BROWSER: &str = "/usr/bin/chromium";
+/// Other programs it needs, and the packages that have them.
+const PROGRAMS: [(&str, &str); 3] = [("node", "nodejs"), ("npm", "npm"), ("python3", "python3")];
 /// The tests of its modules, which need no browser.
 const MODULES: &str = "dashboard/tests";
+const MODULE_ENDING: &str = ".test.js";
 
 /// Installs what is missing.
 pub(crate) fn provide() -> Result<()> {
-    let missing = NEEDS.iter().filter(|(file, _)| !Path::new(file).exists());
-    let packages: Vec<String> = missing.map(|(_, package)| (*package).to_owned()).collect();
+    let missing = PROGRAMS.iter().filter(|(program, _)| !starts(program));
+    let mut packages: Vec<String> = missing.map(|(_, package)| (*package).to_owned()).collect();
+    if !Path::new(BROWSER).exists() {
+        packages.push("chromium".to_owned());
+    }
     needs::provide_packages(&packages).with_context(|| {
         format!(
             "the browser tests need {}; leave them out with --without {NAME}",
@@ -39,9 +42,7 @@ pub(crate) fn provide() -> Result<()> {
 /// Drives the program; one of its storages has so many rows.
 pub(crate) fn run(workspace: &Workspace, program: &Path, rows: u32) -> Result<Tally> {
     provide()?;
-    let mut modules = Command::new("node");
-    modules.args(["--test", MODULES]).current_dir(workspace.path("."));
-    let mut tally = pass_or_fail(modules)?;
+    let mut tally = modules(workspace)?;
     let folder = workspace.path(FOLDER);
     let installed = Command::new("npm")
         .args(["ci", "--no-audit", "--no-fund", "--ignore-scripts", "--silent"])
@@ -58,6 +59,27 @@ pub(crate) fn run(workspace: &Workspace, program: &Path, rows: u32) -> Result<Ta
         .env("PUNCTUAL_PROGRAM", program)
         .env("PUNCTUAL_ROWS", rows.to_string())
         .env("PUNCTUAL_SHOTS", workspace.target().join("screenshots"));
-    tally += pass_or_fail(tests)?;
+    tally += count_tests_by(Runner::Node, tests, Empty::Refused)?;
     Ok(tally)
+}
+
+/// Runs the tests of the modules. The files are named one by one: a folder is not accepted by every
+/// version of Node.
+fn modules(workspace: &Workspace) -> Result<Tally> {
+    let mut command = Command::new("node");
+    command.args(["--test", "--test-reporter=spec"]).current_dir(workspace.root());
+    let mut files = fs::read_dir(workspace.path(MODULES))
+        .and_then(|entries| {
+            entries
+                .map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned()))
+                .collect::<io::Result<Vec<String>>>()
+        })
+        .with_context(|| format!("list {MODULES}"))?;
+    files.retain(|file| file.ends_with(MODULE_ENDING));
+    if files.is_empty() {
+        bail!("no file in {MODULES} ends with {MODULE_ENDING}");
+    }
+    files.sort();
+    command.args(files.iter().map(|file| format!("{MODULES}/{file}")));
+    count_tests_by(Runner::Node, command, Empty::Refused)
 }

@@ -5,13 +5,14 @@
 
 use std::ffi::OsString;
 use std::io::{BufRead, BufReader, Read};
+use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::Mutex;
 use std::thread;
 
 use anyhow::{Context, Result, bail};
 
-use crate::tally::{Runner, Tally};
+use crate::tally::{Runner, Tally, file_without_tests};
 use crate::workspace::Workspace;
 
 /// Whether a test run without a single test is a mistake.
@@ -71,6 +72,9 @@ pub(crate) fn count_tests_by(runner: Runner, mut command: Command, empty: Empty)
         scope.spawn(move || {
             follow(stdout, |line| {
                 println!("{line}");
+                if let (Runner::Node, Some(file)) = (runner, file_without_tests(line)) {
+                    eprintln!("{file} declares no test");
+                }
                 count(line);
             });
         });
@@ -113,11 +117,13 @@ fn describe(command: &Command) -> String {
         let value = value?.to_string_lossy();
         Some(format!("{}={value:?}", name.to_string_lossy()))
     });
+    let program = Path::new(command.get_program());
+    let program = match program.file_stem() {
+        Some(name) if name == "cargo" => "cargo".to_owned(),
+        _ => program.display().to_string(),
+    };
     let words = command.get_args().map(|word| word.to_string_lossy().into_owned());
-    let mut line: Vec<String> = settings.collect();
-    line.push("cargo".to_owned());
-    line.extend(words);
-    line.join(" ")
+    settings.chain([program]).chain(words).collect::<Vec<_>>().join(" ")
 }
 
 #[cfg(test)]
@@ -150,5 +156,8 @@ mod tests {
         let mut command = cargo(&workspace, &["test", "-p", "punctual"]);
         command.env("PUNCTUAL_SIM_SEED", "7");
         assert_eq!(describe(&command), "PUNCTUAL_SIM_SEED=\"7\" cargo test -p punctual");
+        let mut command = Command::new("node");
+        command.arg("--test");
+        assert_eq!(describe(&command), "node --test");
     }
 }

@@ -11,10 +11,10 @@ use xtask::servers::asking::is_well;
 use xtask::servers::virtual_environment::{PACKAGE, VirtualEnvironment, runs};
 use xtask::servers::{Durability, Place, Running, Server};
 
-use crate::cargo::pass_or_fail;
+use crate::cargo::{Empty, count_tests_by, pass_or_fail};
 use crate::local_servers;
 use crate::needs;
-use crate::tally::Tally;
+use crate::tally::{Runner, Tally};
 use crate::workspace::Workspace;
 
 /// What `--with` and `--without` call it.
@@ -60,7 +60,8 @@ pub(crate) fn run(workspace: &Workspace, program: &Path) -> Result<Tally> {
     let mut validate = Command::new(&python);
     validate.arg(script).arg(&document);
     let mut tally = pass_or_fail(validate)?;
-    tally += pass_or_fail(ask(&python, &document, &workspace.target()))?;
+    let calls = ask(&python, &document, &workspace.target());
+    tally += count_tests_by(Runner::Schemathesis, calls, Empty::Refused)?;
     Ok(tally)
 }
 

@@ -1,17 +1,22 @@
 //! How many tests ran, read from what the test runners print.
 //!
-//! Both runners are understood: the standard harness (`test result: ok. 3 passed; ...`) and nextest
-//! (`Summary [0.1s] 3 tests run: 3 passed, 1 skipped`). Which of them runs has to be said: nextest
-//! repeats the harness's lines when it shows a failure, and they would be counted again. The exit
-//! status of a runner is not judged here; see `cargo.rs`.
+//! Four runners are understood: the standard harness (`test result: ok. 3 passed; ...`), nextest
+//! (`Summary [0.1s] 3 tests run: 3 passed, 1 skipped`), Node's (`pass 3` and `fail 1` on lines of their
+//! own) and schemathesis (`30 generated, 30 passed, 1 skipped`). Which of them runs has to be said:
+//! nextest repeats the harness's lines when it shows a failure, and they would be counted again. The
+//! exit status of a runner is not judged here; see `cargo.rs`.
 
 use std::ops::AddAssign;
 
-/// Who runs the tests and prints the counts.
+/// The program that runs the tests and prints the counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Runner {
     Harness,
     Nextest,
+    /// `node --test`, with the reporter `spec` or `tap`.
+    Node,
+    /// `schemathesis run`: each generated call is a test.
+    Schemathesis,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -42,8 +47,48 @@ impl Tally {
                 .strip_prefix("Summary [")
                 .and_then(|rest| rest.split_once("run: "))
                 .map(|(_, counts)| counts),
+            Runner::Node if file_without_tests(plain).is_some() => return Self::ONE_FAILED,
+            Runner::Node => return Self::from_node(plain),
+            Runner::Schemathesis => return Self::from_schemathesis(plain),
         };
         Self::from_counts(counts.unwrap_or_default().split(['.', ';', ',']))
+    }
+
+    /// One line of the summary of Node's runner: `ℹ pass 3` of the reporter `spec`, `# pass 3` of `tap`.
+    fn from_node(line: &str) -> Self {
+        let mut words = line.split_whitespace();
+        let (Some("ℹ" | "#"), Some(kind), Some(count), None) =
+            (words.next(), words.next(), words.next(), words.next())
+        else {
+            return Self::default();
+        };
+        let count = count.parse().unwrap_or_default();
+        match kind {
+            "pass" => Self { passed: count, ..Self::default() },
+            "fail" | "cancelled" => Self { failed: count, ..Self::default() },
+            "skipped" | "todo" => Self { ignored: count, ..Self::default() },
+            _ => Self::default(),
+        }
+    }
+
+    /// The summary of schemathesis. Its first number has all calls, and `passed` repeats it; `skipped`
+    /// are those to which no check applied, which show nothing and are not counted.
+    fn from_schemathesis(line: &str) -> Self {
+        let mut pieces = line.split(", ").map(|piece| {
+            let (count, word) = piece.split_once(' ').unwrap_or_default();
+            (count.parse::<u64>().unwrap_or_default(), word)
+        });
+        let Some((generated, "generated")) = pieces.next() else { return Self::default() };
+        let (mut failed, mut unchecked) = (0, 0);
+        for (count, word) in pieces {
+            match word.split(' ').next() {
+                Some("found" | "errored") => failed += count,
+                Some("skipped") => unchecked += count,
+                _ => {}
+            }
+        }
+        let passed = generated.saturating_sub(failed + unchecked);
+        Self { passed, failed, ignored: 0 }
     }
 
     fn from_counts<'a>(pieces: impl Iterator<Item = &'a str>) -> Self {
@@ -70,6 +115,13 @@ impl AddAssign for Tally {
         self.failed += other.failed;
         self.ignored += other.ignored;
     }
+}
+
+/// Returns the file that a line of Node's runner reports as one passed test. Node does so when the file
+/// declares no test.
+pub(crate) fn file_without_tests(line: &str) -> Option<&str> {
+    let name = line.trim().strip_prefix("✔ ")?.split(" (").next()?;
+    (name.ends_with(".test.js") || name.ends_with(".test.mjs")).then_some(name)
 }
 
 /// Drops terminal colour sequences (`ESC [ ... letter`), which a person's settings may force on.
@@ -115,6 +167,42 @@ mod tests {
         check(Runner::Nextest, line, [4, 5, 1]);
     }
 
+    #[test]
+    fn reads_both_reporters_of_node() {
+        for mark in ["ℹ", "#"] {
+            check(Runner::Node, &format!("{mark} tests 17"), [0, 0, 0]);
+            check(Runner::Node, &format!("{mark} suites 2"), [0, 0, 0]);
+            check(Runner::Node, &format!("{mark} pass 12"), [12, 0, 0]);
+            check(Runner::Node, &format!("{mark} fail 2"), [0, 2, 0]);
+            check(Runner::Node, &format!("{mark} cancelled 1"), [0, 1, 0]);
+            check(Runner::Node, &format!("{mark} skipped 3"), [0, 0, 3]);
+            check(Runner::Node, &format!("{mark} todo 1"), [0, 0, 1]);
+            check(Runner::Node, &format!("{mark} duration_ms 87.496101"), [0, 0, 0]);
+        }
+        check(Runner::Node, "\u{1b}[34mℹ pass 12\u{1b}[39m", [12, 0, 0]);
+        check(Runner::Node, "✔ a page of 12 messages (1.13ms)", [0, 0, 0]);
+        check(Runner::Node, "# pass 12 of them on", [0, 0, 0]);
+    }
+
+    /// Node counts a file that declares no test as one that passed.
+    #[test]
+    fn a_file_of_node_without_tests_is_a_failure() {
+        check(Runner::Node, "✔ /x/dashboard/tests/size.test.js (82.3ms)", [0, 1, 0]);
+        check(Runner::Node, "✔ flows.test.mjs (51.7ms)", [0, 1, 0]);
+        check(Runner::Node, "✔ reads flows.test.mjs whole (51.7ms)", [0, 0, 0]);
+    }
+
+    #[test]
+    fn reads_schemathesis() {
+        check(Runner::Schemathesis, "  34 generated, 34 passed", [34, 0, 0]);
+        check(Runner::Schemathesis, "  34 generated, 34 passed, 8 skipped", [26, 0, 0]);
+        let line = "  90 generated, 2 found 1 unique failure, 3 errored, 7 skipped";
+        check(Runner::Schemathesis, line, [78, 5, 0]);
+        check(Runner::Schemathesis, "  9 generated, 9 skipped", [0, 0, 0]);
+        check(Runner::Schemathesis, "  No test cases were generated", [0, 0, 0]);
+        check(Runner::Schemathesis, "     1 skipped", [0, 0, 0]);
+    }
+
     /// Held: a failure shown twice by nextest was counted three times.
     #[test]
     fn what_a_failing_test_printed_under_nextest_is_not_counted() {
@@ -130,7 +218,7 @@ mod tests {
 
     #[test]
     fn other_lines_count_for_nothing() {
-        for runner in [Runner::Harness, Runner::Nextest] {
+        for runner in [Runner::Harness, Runner::Nextest, Runner::Node, Runner::Schemathesis] {
             check(runner, "test schedule::cron::reads_names ... ok", [0, 0, 0]);
             check(runner, "12 passed, 0 failed", [0, 0, 0]);
             check(runner, "", [0, 0, 0]);
