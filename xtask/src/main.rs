@@ -18,6 +18,7 @@ mod cargo;
 mod chaos;
 mod check;
 mod contract;
+mod cron_oracle;
 mod generate;
 mod interpreters;
 mod junit;

@@ -17,6 +17,7 @@ use crate::build::{Built, EVERYTHING};
 use crate::cargo::{Empty, cargo, count_tests, count_tests_by, has_subcommand, pass_or_fail};
 use crate::chaos;
 use crate::contract;
+use crate::cron_oracle;
 use crate::interpreters::{self, INTERPRETERS, Interpreter};
 use crate::junit;
 use crate::local_servers::{self, Servers};
@@ -34,6 +35,8 @@ const SOAKED: [&str; 4] = ["redis", "nats", "mqtt", "rabbitmq"];
 const PLACES: usize = 8;
 /// How many of the slowest tests are listed.
 const SLOWEST: usize = 10;
+/// Cases of the cron search that the full depth compares with the oracle.
+const CRON_CASES: u32 = 20_000;
 /// The table of steps for programs, below the target folder.
 const REPORT: &str = "test-report.json";
 
@@ -62,7 +65,7 @@ pub(crate) struct Options {
     /// Keep what the suites of back-ends showed with the sources, for the generated documents.
     #[arg(long)]
     record: bool,
-    /// Add what takes hours: more kills, seeds and rows, soaks of the brokers, all tests in a release build.
+    /// Add what takes hours: more kills, seeds, rows and cron cases, soaks of the brokers, all tests in a release build.
     #[arg(long)]
     full: bool,
     #[command(flatten)]
@@ -173,6 +176,7 @@ fn run_once(tests: &Tests<'_>, options: &Options, built: &Built, steps: &mut Ste
     let kills = chaos::Options::of_test(depth.kills, &options.without);
     chaos::run_built(workspace, built, &kills, steps);
     if options.full {
+        cron_oracle::run_built(built, CRON_CASES, steps);
         run_full(tests, options, steps);
     }
 }

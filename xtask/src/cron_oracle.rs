@@ -1,0 +1,21 @@
+//! The comparison of the cron search with its oracle, over more cases than the tests have.
+//!
+//! The comparison itself is a test of `schedule/`, which runs with all others over a few hundred cases;
+//! this only sets how many there are.
+
+use std::process::Command;
+
+use crate::build::Built;
+use crate::cargo::{Empty, count_tests};
+use crate::step::Steps;
+
+const TEST: &str = "cron::tests::oracle::agrees_with_the_oracle_in_bulk";
+
+/// Runs the test binary of the schedules that is built already.
+pub(crate) fn run_built(built: &Built, cases: u32, steps: &mut Steps) {
+    steps.run(&format!("cron search and its oracle, {cases} cases"), || {
+        let mut command = Command::new(built.test("punctual-schedule", "punctual_schedule")?);
+        command.args([TEST, "--exact"]).env("PUNCTUAL_CRON_CASES", cases.to_string());
+        count_tests(command, Empty::Refused)
+    });
+}
