@@ -3,6 +3,7 @@
 use anyhow::Result;
 
 use crate::cargo::{cargo, pass_or_fail};
+use crate::deny::Deny;
 use crate::needs;
 use crate::requirements;
 use crate::step::{Phase, Steps};
@@ -11,6 +12,7 @@ use crate::tidy::{self, report};
 use crate::workspace::Workspace;
 
 pub(crate) fn run(workspace: &Workspace, steps: &mut Steps) {
+    let deny = Deny::provide(workspace);
     tidy(workspace, steps);
     steps.run("dependency rules", || report(&tidy::dependency_rules(&workspace.sources()?)));
     steps.run("requirements", || requirements::check(workspace));
@@ -22,6 +24,7 @@ pub(crate) fn run(workspace: &Workspace, steps: &mut Steps) {
         pass_or_fail(cargo(workspace, &line))
     });
     steps.run_as(Phase::Compile, "rustdoc", || rustdoc(workspace));
+    steps.run("licences and sources of dependencies", || deny.check(workspace));
 }
 
 /// The rules that need no compiler.

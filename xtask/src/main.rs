@@ -19,6 +19,7 @@ mod chaos;
 mod check;
 mod contract;
 mod cron_oracle;
+mod deny;
 mod generate;
 mod interpreters;
 mod junit;
@@ -53,7 +54,7 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Everything that needs no test run: tidy, requirements, format, clippy, rustdoc, dependency rules.
+    /// Everything that needs no test run: tidy, requirements, format, clippy, rustdoc, dependency rules, cargo-deny.
     Check,
     /// The rules that need no compiler, alone.
     Tidy,

@@ -18,6 +18,7 @@ use crate::cargo::{Empty, cargo, count_tests, count_tests_by, has_subcommand, pa
 use crate::chaos;
 use crate::contract;
 use crate::cron_oracle;
+use crate::deny::{self, Deny};
 use crate::interpreters::{self, INTERPRETERS, Interpreter};
 use crate::junit;
 use crate::local_servers::{self, Servers};
@@ -59,7 +60,7 @@ pub(crate) struct Options {
     #[arg(long, value_name = "A,B", value_delimiter = ',')]
     with: Vec<String>,
     /// What is neither installed nor started: servers of back-ends, `node`, `python`, `browser`,
-    /// `contract`. Their tests are ignored, visibly.
+    /// `contract`, and `advisories` of the full depth. Their tests are ignored, visibly.
     #[arg(long, value_name = "A,B", value_delimiter = ',', conflicts_with = "with")]
     without: Vec<String>,
     /// Keep what the suites of back-ends showed with the sources, for the generated documents.
@@ -89,7 +90,7 @@ impl Options {
 /// Builds, then runs every test once, or with `--repeat` the same tests again and again.
 pub(crate) fn run(workspace: &Workspace, options: &Options, steps: &mut Steps) -> Result<()> {
     let mut present = workspace.back_ends();
-    present.extend([browser::NAME.to_owned(), contract::NAME.to_owned()]);
+    present.extend([browser::NAME, contract::NAME, deny::ADVISORIES].map(str::to_owned));
     present.extend(INTERPRETERS.iter().map(|interpreter| interpreter.name.to_owned()));
     known(&options.with, &present)?;
     known(&options.without, &present)?;
@@ -181,7 +182,8 @@ fn run_once(tests: &Tests<'_>, options: &Options, built: &Built, steps: &mut Ste
     }
 }
 
-/// What only the full depth has: every test as users build it, and brokers that are restarted under load.
+/// What only the full depth has: every test as users build it, brokers that are restarted under load, and
+/// known vulnerabilities of the dependencies.
 fn run_full(tests: &Tests<'_>, options: &Options, steps: &mut Steps) {
     steps.run_as(Phase::CompileAndRun, "tests in a release build", || {
         let (runner, command) = tests.command(&["--release"]);
@@ -189,6 +191,11 @@ fn run_full(tests: &Tests<'_>, options: &Options, steps: &mut Steps) {
     });
     for broker in SOAKED.iter().filter(|broker| options.includes(broker)) {
         soak::run(tests.workspace, &soak::Options::of_test(broker), steps);
+    }
+    if options.includes(deny::ADVISORIES) {
+        steps.run("known vulnerabilities of dependencies", || {
+            Deny::provide(tests.workspace).advisories(tests.workspace)
+        });
     }
 }
 

@@ -5,6 +5,7 @@
 //! for it (`detached`, until `down`). Every scratch folder is on record, so that nothing is forgotten.
 
 pub mod asking;
+pub mod cache;
 pub mod detached;
 mod mqtt;
 mod nats;

@@ -6,6 +6,8 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, ensure};
 
+use super::cache;
+
 /// The distribution's package that can make one.
 pub const PACKAGE: &str = "python3-venv";
 
@@ -32,12 +34,7 @@ impl VirtualEnvironment {
     }
 
     fn folder(&self) -> Option<PathBuf> {
-        let named = std::env::var_os("XDG_CACHE_HOME").filter(|folder| !folder.is_empty());
-        let folder = match named {
-            Some(folder) => PathBuf::from(folder),
-            None => PathBuf::from(std::env::var_os("HOME")?).join(".cache"),
-        };
-        Some(folder.join("punctual").join(self.name))
+        cache::folder(self.name)
     }
 }
 
