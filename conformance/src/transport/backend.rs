@@ -105,6 +105,8 @@ pub(super) fn letter(record: &MessageRecord) -> Result<Wire> {
 pub enum Need {
     /// [`Place::put`].
     Put,
+    /// Headers of [`Place::put`].
+    Headers,
     /// [`Place::dead`] and [`Place::invalid`].
     Letters,
     /// [`Place::restart`].
@@ -118,6 +120,9 @@ impl Need {
     pub(super) fn way_out(self) -> &'static str {
         match self {
             Self::Put => "implement Place::put, or say Backend::cannot(Need::Put, why)",
+            Self::Headers => {
+                "send the headers in Place::put, or say Backend::cannot(Need::Headers, why)"
+            }
             Self::Letters => {
                 "implement Place::dead and Place::invalid, or say Backend::cannot(Need::Letters, why)"
             }

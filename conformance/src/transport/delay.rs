@@ -19,7 +19,7 @@ behaviours! {
     a_delay_within_reach_is_kept_by_the_broker,
     a_delay_beyond_reach_is_refused_and_nothing_is_sent,
     what_the_broker_can_wait_for_is_not_kept_in_the_storage,
-    it_survives_the_end_of_the_process,
+    it_survives_the_end_of_the_node,
     a_delay_of_a_year_is_kept_and_not_lost,
 }
 
@@ -122,7 +122,7 @@ pub async fn what_the_broker_can_wait_for_is_not_kept_in_the_storage(f: Fixture)
     worker.stop().await;
 }
 
-pub async fn it_survives_the_end_of_the_process(f: Fixture) {
+pub async fn it_survives_the_end_of_the_node(f: Fixture) {
     let worker = f.worker("office").start(|_| Act::Done).await;
     let sent_at = SystemClock.now();
     let id = worker.send_after("later", DELAY * 2).await;

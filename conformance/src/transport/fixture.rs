@@ -78,11 +78,15 @@ impl Fixture {
 
     /// Publishes messages at once, in one batch that must be confirmed.
     pub async fn publish(&self, messages: Vec<Message>) -> Vec<MessageId> {
+        self.try_publish(messages).await.expect("the batch is confirmed")
+    }
+
+    /// Publishes messages at once, in one batch that may be refused.
+    pub async fn try_publish(&self, messages: Vec<Message>) -> Result<Vec<MessageId>> {
         let ids = messages.iter().map(|message| message.id).collect();
         let batch = messages.into_iter().map(outgoing).collect();
-        let sent = self.transport.publish(batch, SystemClock.now()).await;
-        sent.expect("the batch is confirmed");
-        ids
+        self.transport.publish(batch, SystemClock.now()).await?;
+        Ok(ids)
     }
 
     /// Publishes one message with a text.

@@ -20,7 +20,7 @@ behaviours! {
     a_snooze_spends_no_attempt,
     many_at_once_come_back_once_each,
     other_messages_flow_meanwhile,
-    it_survives_the_end_of_the_process,
+    it_survives_the_end_of_the_node,
     a_delay_of_a_year_is_kept_and_not_lost,
 }
 
@@ -209,7 +209,7 @@ pub async fn other_messages_flow_meanwhile(f: Fixture) {
 }
 
 // Trap 12: stored first, acknowledged then.
-pub async fn it_survives_the_end_of_the_process(f: Fixture) {
+pub async fn it_survives_the_end_of_the_node(f: Fixture) {
     let plan = f.worker("office").retry(Retry::intervals([Duration::ZERO]).attempts(5));
     let worker = plan.start(|_| Act::RetryAfter(DELAY * 2)).await;
     let id = worker.send("hello").await;

@@ -123,7 +123,9 @@ impl MqttBuilder {
     }
 
     /// Whether accepted messages survive a restart of the broker, which MQTT has no way to ask; no, unless
-    /// said otherwise. Mosquitto needs `persistence true`, and then keeps them when it ends in order.
+    /// said otherwise. Mosquitto needs `persistence true`, and then keeps them when it ends in order. It is
+    /// not so for Mosquitto with version 3.1.1: what is published before the consumers are back is confirmed
+    /// and lost.
     pub fn durable(mut self, durable: bool) -> Self {
         self.durable = durable;
         self

@@ -8,6 +8,7 @@ mod envelopes;
 mod faults;
 mod forms;
 mod place;
+mod restarting;
 mod sessions;
 mod settling;
 mod stranger;
@@ -15,6 +16,7 @@ mod stranger;
 use std::process::ExitCode;
 
 use punctual_conformance::own::Suite;
+use xtask::servers::{Mqtt, Presence};
 
 fn main() -> ExitCode {
     Suite::at("mqtt", place::VARIABLE)
@@ -23,5 +25,11 @@ fn main() -> ExitCode {
         .cases(forms::CASES)
         .cases(sessions::CASES)
         .cases(settling::CASES)
+        .cases_unless(no_server(), restarting::CASES)
         .run()
+}
+
+/// Why there can be no broker of a case's own, when there cannot.
+fn no_server() -> Option<String> {
+    Presence::of(&Mqtt).reason().map(str::to_owned)
 }

@@ -55,8 +55,10 @@ impl Drop for Prefix {
 impl Place for Prefix {
     async fn open(&self) -> Result<Arc<dyn Transport>> {
         let builder = MqttTransport::builder(self.proxy.address()).prefix(&self.name);
-        // A broker of our own keeps what it has when it ends in order; of another one we know nothing.
-        let builder = builder.version(self.version).durable(self.server.is_some());
+        // A broker of our own keeps what it has when it ends in order; of another one we know nothing. With
+        // 3.1.1 it also confirms, and loses, what is published before the consumers are back.
+        let durable = self.server.is_some() && self.version == Version::V5;
+        let builder = builder.version(self.version).durable(durable);
         Ok(Arc::new(builder.connect().await?))
     }
 
@@ -96,9 +98,7 @@ pub(crate) fn run(name: &str, version: Version) -> ExitCode {
         backend = backend.cannot(Need::Restart, why);
     }
     if version == Version::V311 {
-        backend = backend.cannot(Need::Put, "strangers have no headers in MQTT 3.1.1");
-        let why = "a restarted Mosquitto has no shared subscriptions until consumers are back, and 3.1.1 does not tell who publishes meanwhile";
-        backend = backend.cannot(Need::Restart, why);
+        backend = backend.cannot(Need::Headers, "MQTT 3.1.1 has no headers");
     }
     transport::run(name, backend)
 }
