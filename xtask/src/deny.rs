@@ -80,11 +80,11 @@ fn in_workspace(mut command: Command, workspace: &Workspace) -> Command {
     command
 }
 
-/// The lowest priority: it takes what the other steps leave of the processor.
+/// Below the other steps in priority: it takes mostly what they leave of the processor.
 fn install(workspace: &Workspace, root: &Path, target: &Path) -> Command {
     let cargo = cargo(workspace, &["install", PROGRAM, "--locked", "--version", VERSION]);
     let mut command = Command::new("nice");
-    command.args(["-n", "19"]).arg(cargo.get_program()).args(cargo.get_args());
+    command.args(["-n", "5"]).arg(cargo.get_program()).args(cargo.get_args());
     command.args(["--debug", "--force", "--root"]).arg(root).arg("--target-dir").arg(target);
     command.envs(SETTINGS).stdin(Stdio::null());
     in_workspace(command, workspace)
