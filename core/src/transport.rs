@@ -117,6 +117,9 @@ pub struct LeaseReceipt {
 }
 
 /// The three ways to settle a broker's delivery. Each takes it by value: a delivery is settled once.
+///
+/// A call should fail when its connection is lost. One that does not return is dropped after
+/// [`Options::settle_patience`](crate::Options::settle_patience); the delivery is then settled or comes again.
 #[async_trait]
 pub trait Acknowledge: Send + Sync + 'static {
     /// Done with it.

@@ -39,7 +39,8 @@ pub struct Options {
     pub drain: Duration,
     /// How long a handler that was asked to stop may take to wind down. Default 5 s.
     pub grace: Duration,
-    /// How long storing a result is tried before the lease is left to the rescuer. Default 1 min.
+    /// How long a settlement may take. Past it the settlement is given up and its slot is free: a lease is
+    /// left to the rescuer, a broker delivers the message again. Default 1 min.
     pub settle_patience: Duration,
     /// How long a transport may take to confirm what the relay hands it before that counts as a failure
     /// and is tried again. Default 30 s; never more than half of `lease_length`.

@@ -1,12 +1,14 @@
 //! Settling: what a report leads to, written down. Lease receipts go to their storage in batches,
 //! each verdict with its execution in one step; broker deliveries are settled one by one in
-//! `broker.rs`. Settling has its own patience and never uses the attempt's cancellation.
+//! `broker.rs`. Settling has its own deadline (`deadline.rs`) and never uses the attempt's cancellation.
 
 mod at_once;
 mod broker;
+mod deadline;
 mod packed;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use jiff::Timestamp;
@@ -15,12 +17,13 @@ use tokio::sync::{mpsc, oneshot};
 
 use broker::Broker;
 pub(crate) use broker::SubscribedTo;
+pub(crate) use deadline::in_time;
 use packed::snoozes_of;
 pub(crate) use packed::unpack;
 
 use super::in_flight::Entered;
 use super::{Process, Registration, backoff};
-use crate::clock::{Clock, add, between};
+use crate::clock::{Clock, add, between, within};
 use crate::error::{Error, Result};
 use crate::event::Event;
 use crate::handler::Context;
@@ -165,9 +168,12 @@ impl Settler {
                 let message = delivery.message;
                 let subscribed = self.shared.subscribed.as_ref();
                 let then = context.follow(&judged.verdict, &execution);
-                let broker = Broker { process, subscribed, message, recorded, then, extras };
+                let storing_until = add(now, process.options.settle_patience / 2);
+                let broker =
+                    Broker { process, subscribed, message, recorded, then, extras, storing_until };
                 Some(Box::pin(async move {
-                    if let Err(error) = broker.settle(receipt, &judged, execution, now).await {
+                    let settling = broker.settle(receipt, &judged, execution, now);
+                    if let Err(error) = in_time(process, broker.message.id, settling).await {
                         // Unsettled means redelivered: the broker still has it.
                         process.events.emit(Event::ServiceFailed {
                             service: "settle".to_owned(),
@@ -309,23 +315,28 @@ async fn write(process: Arc<Process>, mut waiting: mpsc::Receiver<Waiting>) {
     }
 }
 
-/// Tries until the storage answers or patience ends; a cancel that was asked for is decided again.
+/// Retries until the storage returns, for `settle_patience`, which also bounds each call. A requested cancel
+/// is decided again.
 async fn write_batch(process: &Process, storage: &dyn Storage, mut batch: Vec<Waiting>) {
-    let give_up_at = add(process.now(), process.options.settle_patience);
+    let timeout = process.options.settle_patience;
+    let give_up_at = add(process.now(), timeout);
     let mut failures = 0;
     while !batch.is_empty() {
         let now = process.now();
         let settlements = batch.iter().map(|waiting| waiting.settlement.clone()).collect();
-        match storage.settle(settlements, now).await {
-            Ok(answers) => batch = answered(process, batch, &answers),
-            Err(_) if now >= give_up_at => {
-                // The leases run out and the rescuer decides; nothing is lost, at most run again.
-                for waiting in &batch {
-                    lost(process, &waiting.context);
-                }
-                return;
+        let settling = storage.settle(settlements, now);
+        match within(&*process.clock, add(now, timeout), settling).await {
+            Some(Ok(answers)) => batch = answered(process, batch, &answers),
+            Some(Err(_)) if now >= give_up_at => return give_up(process, &batch),
+            None => {
+                process.events.emit(Event::ServiceFailed {
+                    service: "settle".to_owned(),
+                    error: silent(timeout).to_string(),
+                    again_at: process.now(),
+                });
+                return give_up(process, &batch);
             }
-            Err(error) => {
+            Some(Err(error)) => {
                 failures += 1;
                 let again_at = add(now, backoff(failures));
                 process.events.emit(Event::ServiceFailed {
@@ -337,6 +348,21 @@ async fn write_batch(process: &Process, storage: &dyn Storage, mut batch: Vec<Wa
             }
         }
     }
+}
+
+/// Leaves settlements to the rescuer: their leases run out, nothing is lost, at most run again.
+fn give_up(process: &Process, batch: &[Waiting]) {
+    for waiting in batch {
+        lost(process, &waiting.context);
+    }
+}
+
+/// The error of a storage that does not return.
+fn silent(timeout: Duration) -> Error {
+    Error::unavailable(format!(
+        "the storage did not settle within settle_patience ({timeout:?}); the messages are handled again \
+         when their leases end"
+    ))
 }
 
 /// What is left to settle after the storage answered.

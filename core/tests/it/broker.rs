@@ -40,6 +40,7 @@ struct Desk {
     forbids: Mutex<bool>,
     broken: Mutex<bool>,
     confirming: Mutex<Option<Gate>>,
+    settles_never: Mutex<bool>,
 }
 
 #[derive(Clone)]
@@ -90,6 +91,7 @@ impl Broker {
             forbids: Mutex::default(),
             broken: Mutex::default(),
             confirming: Mutex::default(),
+            settles_never: Mutex::default(),
         };
         Arc::new(Self { desk: Arc::new(desk), capabilities })
     }
@@ -139,6 +141,11 @@ impl Broker {
     /// Takes messages of a topic, and never confirms them.
     pub(crate) fn hang(&self, topic: Option<&str>) {
         *self.desk.hanging.lock().unwrap() = topic.map(str::to_owned);
+    }
+
+    /// Takes every ack, requeue and reject, and never returns from it.
+    pub(crate) fn hang_settlements(&self, hangs: bool) {
+        *self.desk.settles_never.lock().unwrap() = hangs;
     }
 
     /// Takes messages at once, but confirms them only when the gate opens.
@@ -310,6 +317,15 @@ impl Stub {
         self.waiting.take().expect("a delivery is settled once")
     }
 
+    /// Returns unless settlements hang.
+    async fn asked(&self, line: &str) {
+        let hangs = *self.desk.settles_never.lock().unwrap();
+        if hangs {
+            self.desk.story.push(format!("{line} hangs"));
+            std::future::pending::<()>().await;
+        }
+    }
+
     fn again(&mut self, line: String, delay: Duration) {
         let mut waiting = self.settle(line);
         waiting.attempt += u32::from(self.desk.counts);
@@ -321,16 +337,19 @@ impl Stub {
 #[async_trait]
 impl Acknowledge for Stub {
     async fn ack(mut self: Box<Self>) -> Result<()> {
+        self.asked("ack").await;
         self.settle("ack".to_owned());
         Ok(())
     }
 
     async fn requeue(mut self: Box<Self>, delay: Duration) -> Result<()> {
+        self.asked("requeue").await;
         self.again(format!("requeue {delay:?}"), delay);
         Ok(())
     }
 
     async fn reject(mut self: Box<Self>, rejection: &Rejection) -> Result<()> {
+        self.asked("reject").await;
         self.settle(format!("reject {}", rejection.reason.as_str()));
         Ok(())
     }

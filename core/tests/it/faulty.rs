@@ -25,6 +25,7 @@ use punctual::{Error, Inspect, MemoryStorage, Result, Storage};
 pub(crate) struct Faulty {
     inner: Arc<MemoryStorage>,
     shut: Mutex<BTreeSet<&'static str>>,
+    settles_never: AtomicBool,
     calls: Mutex<BTreeMap<&'static str, u64>>,
     deaf: AtomicBool,
 }
@@ -40,6 +41,7 @@ impl Faulty {
         Arc::new(Self {
             inner: inner.clone(),
             shut: Mutex::default(),
+            settles_never: AtomicBool::new(false),
             calls: Mutex::default(),
             deaf: AtomicBool::new(false),
         })
@@ -62,8 +64,14 @@ impl Faulty {
         self.shut.lock().unwrap().extend(calls);
     }
 
+    /// Never returns from `settle` from now on.
+    pub(crate) fn hang_settlements(&self) {
+        self.settles_never.store(true, Ordering::Relaxed);
+    }
+
     /// Every call works again.
     pub(crate) fn heal(&self) {
+        self.settles_never.store(false, Ordering::Relaxed);
         self.shut.lock().unwrap().clear();
     }
 
@@ -101,7 +109,11 @@ impl Storage for Faulty {
     }
 
     async fn settle(&self, settlements: Vec<Settlement>, now: Timestamp) -> Result<Vec<Settled>> {
-        self.enter("settle")?.settle(settlements, now).await
+        let inner = self.enter("settle")?;
+        if self.settles_never.load(Ordering::Relaxed) {
+            std::future::pending::<()>().await;
+        }
+        inner.settle(settlements, now).await
     }
 
     async fn keep(&self, keeps: Vec<Keep>, now: Timestamp) -> Result<Vec<Extended>> {

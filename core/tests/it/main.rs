@@ -53,6 +53,7 @@ mod roles;
 mod routes;
 mod scheduling;
 mod sending;
+mod settling;
 mod shutdown;
 mod states;
 mod status;

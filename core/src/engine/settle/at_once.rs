@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use super::{Settler, Started, case, is_recorded, tell};
+use super::{Settler, Started, case, in_time, is_recorded, tell};
 use crate::event::Event;
 use crate::policy::{Report, Verdict, Why, judge};
 use crate::storage::BrokerRecord;
@@ -42,7 +42,8 @@ impl Settler {
                 Receipt::Broker(_) => &self.process().storage,
             };
             let record = BrokerRecord { execution, dead: None };
-            if let Err(error) = storage.record(vec![record], now).await {
+            let recording = storage.record(vec![record], now);
+            if let Err(error) = in_time(self.process(), delivery.message.id, recording).await {
                 // History is worth less than the message.
                 let (service, error) = ("settle".to_owned(), error.to_string());
                 self.process().events.emit(Event::ServiceFailed { service, error, again_at: now });

@@ -29,6 +29,9 @@ pub(super) struct Broker<'a> {
     pub(super) then: Vec<Arc<Message>>,
     /// What the subscription added.
     pub(super) extras: Extras,
+    /// How long to wait for a place in the storage. Before the deadline of the settlement, so that the
+    /// broker has time left.
+    pub(super) storing_until: Timestamp,
 }
 
 /// Where a delivery came from, so that it can go back there and nowhere else.
@@ -124,7 +127,6 @@ impl Broker<'_> {
     /// A message under the identity it can be stored under without getting in another group's way.
     /// Waits a moment while a relay still has the copy that it has just published.
     async fn own_place(&self, kept: Message) -> Result<Message> {
-        let give_up_at = add(self.process.now(), self.process.options.settle_patience);
         let mut tries = 0;
         loop {
             let now = self.process.now();
@@ -136,7 +138,7 @@ impl Broker<'_> {
             if stored.state != State::Running {
                 return Ok(kept);
             }
-            if now >= give_up_at {
+            if now >= self.storing_until {
                 return Ok(apart(kept));
             }
             tries += 1;
@@ -208,7 +210,6 @@ impl Broker<'_> {
     /// Stores a held message; `Ok` only when it is there, because the broker's copy goes next.
     async fn keep(&self, held: Message) -> Result<()> {
         let mut held = self.own_place(held).await?;
-        let give_up_at = add(self.process.now(), self.process.options.settle_patience);
         let mut tries = 0;
         loop {
             let now = self.process.now();
@@ -222,7 +223,7 @@ impl Broker<'_> {
             if is_waiting && !is_foreign {
                 return Ok(());
             }
-            if now >= give_up_at {
+            if now >= self.storing_until {
                 return Err(Error::conflict("the message is still being relayed")
                     .with("message", self.message.id));
             }

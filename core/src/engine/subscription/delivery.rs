@@ -7,7 +7,7 @@ use async_trait::async_trait;
 
 use super::{Control, Subscribed};
 use crate::engine::attempt::{attempt, context};
-use crate::engine::settle::{Extras, Settler, Started};
+use crate::engine::settle::{Extras, Settler, Started, in_time};
 use crate::engine::{Process, Slots};
 use crate::error::{Error, Result};
 use crate::event::Event;
@@ -91,11 +91,13 @@ impl Runner {
     async fn acknowledge(&self, started: Started) -> Option<Started> {
         let Started { delivery, terms, context, entered, mut extras } = started;
         let Delivery { message, attempt, poison, receipt } = delivery;
-        let acknowledged = match receipt {
-            Receipt::Broker(receipt) => receipt.ack().await,
-            Receipt::Lease(receipt) => self.finish(*receipt).await,
+        let acknowledging = async {
+            match receipt {
+                Receipt::Broker(receipt) => receipt.ack().await,
+                Receipt::Lease(receipt) => self.finish(*receipt).await,
+            }
         };
-        if let Err(error) = acknowledged {
+        if let Err(error) = in_time(&self.process, message.id, acknowledging).await {
             self.process.events.emit(Event::ServiceFailed {
                 service: format!("worker of {}", self.subscribed.name),
                 error: error.to_string(),

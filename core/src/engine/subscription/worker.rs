@@ -305,7 +305,10 @@ impl SubscriptionWorker {
         self.runner.control.set_connected(false);
         let until = add(process.now(), process.options.grace);
         let Some(consumer) = &mut self.consumer else { return };
-        if let Err(error) = consumer.close(until).await {
+        // A consumer ends by then itself; one that does not is dropped.
+        let dropped_at = add(until, process.options.grace);
+        let closed = within(&*process.clock, dropped_at, consumer.close(until)).await;
+        if let Some(Err(error)) = closed {
             process.events.emit(Event::ServiceFailed {
                 service: self.name,
                 error: error.to_string(),

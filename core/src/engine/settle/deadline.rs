@@ -1,0 +1,29 @@
+//! The deadline of a settlement: `settle_patience`, for the storage and the broker together. Whatever does
+//! not return by then is given up, so that its slot is free again. Nothing is lost: what was not confirmed is
+//! delivered again, by the broker or when the lease ends.
+
+use std::future::Future;
+
+use crate::clock::{add, within};
+use crate::engine::Process;
+use crate::error::{Error, Result};
+use crate::model::MessageId;
+
+/// Runs one settlement of a message until its deadline. Past it the work is dropped and the result is
+/// [unavailable](crate::ErrorKind::Unavailable).
+pub(crate) async fn in_time<T>(
+    process: &Process,
+    message: MessageId,
+    work: impl Future<Output = Result<T>>,
+) -> Result<T> {
+    let timeout = process.options.settle_patience;
+    let until = add(process.now(), timeout);
+    let settled = within(&*process.clock, until, work).await;
+    settled.unwrap_or_else(|| {
+        Err(Error::unavailable(format!(
+            "the settlement did not end within settle_patience ({timeout:?}) and was given up; the message \
+             is delivered again"
+        ))
+        .with("message", message))
+    })
+}
