@@ -30,6 +30,11 @@ pub(crate) fn silent(place: &str, doing: impl fmt::Display) -> Error {
     ))
 }
 
+/// A connection that was lost during a call.
+pub(crate) fn broken(place: &str, doing: impl fmt::Display) -> Error {
+    Error::unavailable(format!("{doing}: the connection to RabbitMQ at {place} was lost"))
+}
+
 /// A delivery whose connection went away before it was settled.
 pub(crate) fn lost(place: &str, doing: impl fmt::Display) -> Error {
     Error::unavailable(format!(

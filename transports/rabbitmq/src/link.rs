@@ -24,7 +24,9 @@ impl Link {
     /// A new channel on the connection.
     pub(crate) async fn channel(&self) -> Result<Channel> {
         let connection = self.connection().await?;
-        self.settings.talk("opening a channel", connection.create_channel()).await
+        let is_lost = || !connection.status().connected();
+        let opening = connection.create_channel();
+        self.settings.talk_until_lost("opening a channel", is_lost, opening).await
     }
 
     /// The connection, opened if there is none.

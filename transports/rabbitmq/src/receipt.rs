@@ -18,7 +18,7 @@ use punctual::{Error, Result};
 
 use crate::consumer::Origin;
 use crate::delay::length_ms;
-use crate::fault::{fault, lost};
+use crate::fault::lost;
 use crate::producer::Parcel;
 use crate::topology::{DELAY_PAUSE, DELAY_TRIES};
 use crate::wire::properties;
@@ -45,23 +45,26 @@ impl RabbitmqReceipt {
 
     pub(crate) async fn acknowledge(&mut self) -> Result<()> {
         self.settled = true;
-        let answer = self.acker.ack(BasicAckOptions::default()).await;
-        self.judge("acknowledging", answer)
+        self.settle("acknowledging", self.acker.ack(BasicAckOptions::default())).await
     }
 
     async fn give_back(&mut self) -> Result<()> {
         self.settled = true;
-        let answer = self.acker.nack(BACK).await;
-        self.judge("requeueing", answer)
+        self.settle("requeueing", self.acker.nack(BACK)).await
     }
 
-    fn judge(&self, doing: &str, answer: lapin::Result<bool>) -> Result<()> {
-        let place = || self.origin.shared.settings.place();
-        match answer {
-            Ok(true) => Ok(()),
-            Ok(false) => Err(lost(&place(), doing)),
-            Err(error) => Err(fault(&place(), doing, error)),
+    /// Waits until the client has sent it, but no longer than the channel of the delivery exists.
+    async fn settle(
+        &self,
+        doing: &str,
+        settling: impl Future<Output = lapin::Result<bool>>,
+    ) -> Result<()> {
+        let settings = &self.origin.shared.settings;
+        let is_lost = || self.acker.poisoned();
+        if settings.talk_until_lost(doing, is_lost, settling).await? {
+            return Ok(());
         }
+        Err(lost(&settings.place(), doing))
     }
 
     /// The same message for the same group as if it had never been delivered.

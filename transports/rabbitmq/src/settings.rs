@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::future::Future;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,7 +11,10 @@ use punctual::clock::{add, within};
 use punctual::wire::Wrapping;
 use punctual::{Clock, Error, Result};
 
-use crate::fault::{fault, silent};
+use crate::fault::{broken, fault, silent};
+
+/// How often a call that takes long checks whether its connection is still there.
+const CHECK_INTERVAL: Duration = Duration::from_millis(100);
 
 /// How the broker keeps the messages of a group.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -52,11 +56,29 @@ impl Settings {
         doing: impl fmt::Display,
         work: impl Future<Output = lapin::Result<T>>,
     ) -> Result<T> {
-        let until = add(self.clock.now(), self.patience);
-        match within(&*self.clock, until, work).await {
-            Some(Ok(value)) => Ok(value),
-            Some(Err(error)) => Err(fault(&self.place(), doing, error)),
-            None => Err(silent(&self.place(), doing)),
+        self.talk_until_lost(doing, || false, work).await
+    }
+
+    /// Talks to the broker within the timeout, and only while the connection exists. The client hands some
+    /// calls to a task of the connection; a call that is queued when the connection ends never returns,
+    /// not even with an error.
+    pub(crate) async fn talk_until_lost<T>(
+        &self,
+        doing: impl fmt::Display,
+        is_lost: impl Fn() -> bool,
+        work: impl Future<Output = lapin::Result<T>>,
+    ) -> Result<T> {
+        let (clock, until) = (&*self.clock, add(self.clock.now(), self.patience));
+        let mut work = pin!(work);
+        loop {
+            let check_at = add(clock.now(), CHECK_INTERVAL).min(until);
+            match within(clock, check_at, work.as_mut()).await {
+                Some(Ok(value)) => return Ok(value),
+                Some(Err(error)) => return Err(fault(&self.place(), doing, error)),
+                None if is_lost() => return Err(broken(&self.place(), doing)),
+                None if clock.now() >= until => return Err(silent(&self.place(), doing)),
+                None => {}
+            }
         }
     }
 }
@@ -70,4 +92,50 @@ pub(crate) fn address(text: &str) -> Result<AMQPUri> {
         return Err(Error::invalid(format!("the address begins with {scheme:?}; {form}")));
     }
     text.parse().map_err(|_| Error::invalid(format!("the address cannot be read; {form}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::pending;
+
+    use futures_util::FutureExt as _;
+    use punctual::ManualClock;
+    use punctual::jiff::Timestamp;
+
+    use super::*;
+
+    fn settings(clock: &Arc<ManualClock>) -> Settings {
+        Settings {
+            uri: address("amqp://guest:guest@127.0.0.1:5672/%2f").unwrap(),
+            prefix: String::new(),
+            queues: QueueKind::Quorum,
+            declare: true,
+            delay_max: Duration::ZERO,
+            payload_max: 1,
+            patience: Duration::from_secs(30),
+            wrapping: Wrapping::default(),
+            clock: clock.clone(),
+        }
+    }
+
+    /// The error of a call that never returns, after the clock was moved.
+    fn unanswered(moved: Duration, is_lost: bool) -> Option<Error> {
+        let clock = Arc::new(ManualClock::new(Timestamp::UNIX_EPOCH));
+        let settings = settings(&clock);
+        let work = pending::<lapin::Result<()>>();
+        let mut talking = pin!(settings.talk_until_lost("acknowledging", || is_lost, work));
+        assert!(talking.as_mut().now_or_never().is_none());
+        clock.advance(moved);
+        talking.now_or_never().map(Result::unwrap_err)
+    }
+
+    #[test]
+    fn a_call_that_never_returns_ends_with_its_connection_or_its_timeout() {
+        assert!(unanswered(CHECK_INTERVAL / 2, true).is_none());
+        let error = unanswered(CHECK_INTERVAL, true).unwrap();
+        assert!(error.is_temporary() && error.to_string().contains("was lost"), "{error}");
+        assert!(unanswered(Duration::from_secs(29), false).is_none());
+        let error = unanswered(Duration::from_secs(30), false).unwrap();
+        assert!(error.is_temporary() && error.to_string().contains("in time"), "{error}");
+    }
 }

@@ -12,6 +12,7 @@ mod publishing;
 mod receiving;
 mod restarting;
 mod settling;
+mod stalling;
 
 use std::process::ExitCode;
 
@@ -26,6 +27,7 @@ fn main() -> ExitCode {
         .cases(publishing::CASES)
         .cases(receiving::CASES)
         .cases(settling::CASES)
+        .cases(stalling::CASES)
         .cases_unless(no_server(), restarting::CASES)
         .run()
 }
