@@ -143,8 +143,10 @@ impl Reader {
     async fn serve(&mut self, attached: &mut Attached) -> Ended {
         let mut calls = Vec::with_capacity(CALLS_MAX);
         let mut is_stopping = false;
-        if !self.waiting.is_empty() {
-            settle::answer(attached, &self.holds, &mut self.waiting).await;
+        if !self.waiting.is_empty()
+            && let Err(error) = settle::answer(attached, &self.holds, &mut self.waiting).await
+        {
+            return Ended::Lost(error);
         }
         loop {
             if !is_stopping && let Err(error) = self.top_up(&mut attached.receiver).await {
@@ -156,7 +158,9 @@ impl Reader {
                     if count == 0 {
                         return Ended::Done;
                     }
-                    settle::answer(attached, &self.holds, &mut calls).await;
+                    if let Err(error) = settle::answer(attached, &self.holds, &mut calls).await {
+                        return Ended::Lost(error);
+                    }
                 }
                 () = told_to_stop(&mut self.stop), if !is_stopping => {
                     is_stopping = true;
@@ -180,8 +184,10 @@ impl Reader {
             return Ok(());
         }
         let free = u32::try_from(free).unwrap_or(u32::MAX);
-        let granted = receiver.set_credit(free).await;
-        granted.map_err(|error| self.settings().about(&self.source).failed(error))
+        let asked = self.settings().about(&self.source);
+        let granting =
+            async { receiver.set_credit(free).await.map_err(|error| asked.failed(error)) };
+        self.settings().in_time(granting).await
     }
 
     fn lock_length(&self) -> Duration {
@@ -215,19 +221,23 @@ impl Reader {
         }
         let losses = &self.settings().losses;
         let is_forgiven = losses.of(&self.source, |loss| loss.forgives(&read, now));
-        self.give(attached, info, read, is_forgiven).await;
-        Ok(())
+        self.give(attached, info, read, is_forgiven).await
     }
 
     /// Gives a delivery to the consumer, or passes over what is for another group.
-    async fn give(&self, attached: &Attached, info: DeliveryInfo, read: Read, is_forgiven: bool) {
+    async fn give(
+        &self,
+        attached: &Attached,
+        info: DeliveryInfo,
+        read: Read,
+        is_forgiven: bool,
+    ) -> Result<()> {
         let is_ours = self.desk.group.is_none() || read.received.is_for(&self.group);
         let Some(calls) = self.caller.upgrade().filter(|_| is_ours) else {
             let fate = if is_ours { Fate::Release } else { Fate::Complete };
             let request =
                 Request { info, link: attached.number, lock: read.lock, fate, answer: None };
-            Box::pin(settle::one(attached, &self.holds, request)).await;
-            return;
+            return Box::pin(settle::one(attached, &self.holds, request)).await;
         };
         let Read { received, deliveries, lock, .. } = read;
         let counted = deliveries.saturating_sub(u32::from(is_forgiven));
@@ -247,6 +257,7 @@ impl Reader {
         };
         // Without a consumer it is dropped here, and so released.
         let _ = self.taken.send(Ok(Taken { poison: received.poison, receipt }));
+        Ok(())
     }
 
     /// Tells the broker to send no more, and gives back what it had sent already.
