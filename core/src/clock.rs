@@ -4,7 +4,7 @@
 use std::fmt;
 use std::future::Future;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -91,25 +91,78 @@ impl Clock for SystemClock {
 pub struct StorageClock {
     base: Arc<dyn Clock>,
     ahead_nanoseconds: AtomicI64,
+    corrected: AtomicBool,
+}
+
+/// How often the storage is asked at most until an answer is exact.
+const SAMPLES_MAX: usize = 3;
+/// The largest error of a sample that is exact enough.
+const EXACT_ERROR_MAX: Duration = Duration::from_millis(10);
+/// The largest error of a sample that can confirm a correction. Beyond it the base clock may have been set
+/// during the call.
+const CONFIRMING_ERROR_MAX: Duration = Duration::from_secs(1);
+
+/// One comparison of the base clock with the storage's.
+#[derive(Clone, Copy)]
+struct Sample {
+    /// By how much the storage is ahead.
+    ahead: SignedDuration,
+    /// Half of what the call took.
+    error_max: Duration,
+}
+
+impl Sample {
+    async fn take(base: &dyn Clock, storage: &dyn Storage) -> Result<Self> {
+        let asked_at = base.now();
+        let storage_time = storage.time().await?;
+        let error_max = between(asked_at, base.now()) / 2;
+        let ahead = storage_time.duration_since(add(asked_at, error_max));
+        Ok(Self { ahead, error_max })
+    }
+
+    fn is_exact(&self) -> bool {
+        self.error_max <= EXACT_ERROR_MAX
+    }
+
+    fn agrees_with(&self, ahead: SignedDuration) -> bool {
+        self.error_max <= CONFIRMING_ERROR_MAX
+            && (ahead - self.ahead).unsigned_abs() <= self.error_max
+    }
 }
 
 impl StorageClock {
     /// A clock that is not corrected yet.
     pub fn new(base: Arc<dyn Clock>) -> Self {
-        Self { base, ahead_nanoseconds: AtomicI64::new(0) }
+        Self { base, ahead_nanoseconds: AtomicI64::new(0), corrected: AtomicBool::new(false) }
     }
 
-    /// Asks the storage for its time and follows it from now on; answers the present instant.
+    /// Asks the storage for its time and follows it from now on; returns the present instant.
     ///
-    /// The storage's answer is taken to be from the middle of the call.
+    /// The storage's time is taken to be from the middle of the call, so a slow call, such as the one that
+    /// opens a connection, can be wrong by half of what it took. It changes nothing when the correction
+    /// agrees with it, and is repeated otherwise.
     pub async fn follow(&self, storage: &dyn Storage) -> Result<Timestamp> {
-        let asked_at = self.base.now();
-        let told = storage.time().await?;
-        let answered_at = self.base.now();
-        let middle = add(asked_at, between(asked_at, answered_at) / 2);
-        let ahead = told.duration_since(middle).as_nanos();
-        self.ahead_nanoseconds.store(i64::try_from(ahead).unwrap_or(0), Ordering::Relaxed);
+        let mut best: Option<Sample> = None;
+        for _ in 0..SAMPLES_MAX {
+            let sample = Sample::take(&*self.base, storage).await?;
+            if !sample.is_exact() && self.is_corrected() && sample.agrees_with(self.ahead()) {
+                return Ok(self.now());
+            }
+            best = best.filter(|best| best.error_max <= sample.error_max).or(Some(sample));
+            if sample.is_exact() {
+                break;
+            }
+        }
+        if let Some(best) = best {
+            let ahead = i64::try_from(best.ahead.as_nanos()).unwrap_or(0);
+            self.ahead_nanoseconds.store(ahead, Ordering::Relaxed);
+            self.corrected.store(true, Ordering::Relaxed);
+        }
         Ok(self.now())
+    }
+
+    fn is_corrected(&self) -> bool {
+        self.corrected.load(Ordering::Relaxed)
     }
 
     /// By how much the storage is ahead of the base clock; negative when it is behind.

@@ -12,9 +12,10 @@ use punctual::{Clock, Context, Job, Occurrence, SystemClock};
 
 use super::node::{Database, Handled, WrongClock, eventually, node, pause};
 
-/// How early anything may begin by the database's clock, which here is the system's: the correction is
-/// off by half of the time the database takes to say what time it is.
-const EARLY_MAX: SignedDuration = SignedDuration::from_millis(50);
+/// How early anything may begin by the database's clock, which here is the system's: the correction can be
+/// wrong by half of what the database takes to return its time, which is long on a busy machine. How exact
+/// it is otherwise, `core/tests/it/clocks.rs` shows with a manual clock.
+const EARLY_MAX: SignedDuration = SignedDuration::from_millis(500);
 /// Everything has run by then, an hour too late excluded; a busy machine takes its time.
 const RUN_WITHIN: Duration = Duration::from_secs(40);
 

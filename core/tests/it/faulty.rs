@@ -1,7 +1,7 @@
 //! A storage that fails when told to, call by call, and counts what it was asked. It keeps
 //! everything in the memory storage underneath, so a test can look behind its back.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -19,13 +19,14 @@ use punctual::storage::{
     Fired, Firing, Keep, Line, Permit, Prune, Pruned, Reclaim, Settled, Settlement, Steered,
     Wakeup,
 };
-use punctual::{Error, Inspect, MemoryStorage, Result, Storage};
+use punctual::{Error, Inspect, ManualClock, MemoryStorage, Result, Storage};
 
 /// A memory storage behind a door that can be shut for some calls.
 pub(crate) struct Faulty {
     inner: Arc<MemoryStorage>,
     shut: Mutex<BTreeSet<&'static str>>,
     settles_never: AtomicBool,
+    time_takes: Mutex<VecDeque<(Arc<ManualClock>, Duration)>>,
     calls: Mutex<BTreeMap<&'static str, u64>>,
     deaf: AtomicBool,
 }
@@ -42,6 +43,7 @@ impl Faulty {
             inner: inner.clone(),
             shut: Mutex::default(),
             settles_never: AtomicBool::new(false),
+            time_takes: Mutex::default(),
             calls: Mutex::default(),
             deaf: AtomicBool::new(false),
         })
@@ -67,6 +69,11 @@ impl Faulty {
     /// Never returns from `settle` from now on.
     pub(crate) fn hang_settlements(&self) {
         self.settles_never.store(true, Ordering::Relaxed);
+    }
+
+    /// The next call of `time` takes so long by this clock, after the time was read.
+    pub(crate) fn slow_time(&self, clock: &Arc<ManualClock>, length: Duration) {
+        self.time_takes.lock().unwrap().push_back((clock.clone(), length));
     }
 
     /// Every call works again.
@@ -204,7 +211,12 @@ impl Storage for Faulty {
     }
 
     async fn time(&self) -> Result<Timestamp> {
-        self.enter("time")?.time().await
+        let time = self.enter("time")?.time().await;
+        let takes = self.time_takes.lock().unwrap().pop_front();
+        if let Some((clock, length)) = takes {
+            clock.advance(length);
+        }
+        time
     }
 }
 
