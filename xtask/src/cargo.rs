@@ -3,7 +3,7 @@
 //! The standard harness calls an empty run "ok", so a filter with a typing mistake would pass for
 //! ever. Every run that is meant to hold tests is therefore counted, and none is a failure.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -26,7 +26,19 @@ pub(crate) fn cargo(workspace: &Workspace, arguments: &[&str]) -> Command {
     let program = std::env::var_os("CARGO").unwrap_or_else(|| OsString::from("cargo"));
     let mut command = Command::new(program);
     command.args(arguments).current_dir(workspace.root());
+    for (name, _) in std::env::vars_os().filter(|(name, _)| is_of_this_package(name)) {
+        command.env_remove(name);
+    }
     command
+}
+
+/// Whether `cargo run` has set this variable for the tool itself. Some build scripts depend on such variables,
+/// and everything behind them would be compiled again whenever cargo is called with others.
+fn is_of_this_package(variable: &OsStr) -> bool {
+    let name = variable.to_string_lossy();
+    ["CARGO_PKG_", "CARGO_MANIFEST_", "CARGO_BIN_", "CARGO_CRATE_"]
+        .iter()
+        .any(|prefix| name.starts_with(prefix))
 }
 
 /// Whether `cargo <name>` exists on this machine.
@@ -148,6 +160,19 @@ mod tests {
     fn failing_tests_keep_their_count() {
         let tally = Tally { failed: 2, ..SOME };
         assert_eq!(judge(tally, false, Empty::Refused).unwrap().failed, 2);
+    }
+
+    /// Held: `cargo build` and `cargo xtask test` by turns compiled ring and what stands on it every time.
+    #[test]
+    fn what_cargo_says_about_the_tool_is_not_handed_on() {
+        let workspace = Workspace::find().unwrap();
+        let command = cargo(&workspace, &["build"]);
+        let removed: Vec<_> =
+            command.get_envs().filter(|(_, value)| value.is_none()).map(|(name, _)| name).collect();
+        assert!(removed.contains(&OsStr::new("CARGO_PKG_NAME")), "{removed:?}");
+        assert!(removed.contains(&OsStr::new("CARGO_MANIFEST_DIR")), "{removed:?}");
+        assert!(!is_of_this_package(OsStr::new("CARGO_HOME")));
+        assert!(!is_of_this_package(OsStr::new("CARGO_INCREMENTAL")));
     }
 
     #[test]
