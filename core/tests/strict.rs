@@ -1,4 +1,5 @@
-//! A declaration inside a function, with everything that forbids carelessness turned on.
+//! Declarations in a crate that denies every warning and forbids unsafe code. A test binary of its own, because
+//! `discover` finds every declaration of a binary.
 #![forbid(unsafe_code)]
 #![deny(warnings, missing_docs)]
 
@@ -9,11 +10,12 @@ pub mod jobs {
     /// The report of the night.
     #[job(name = "nightly-report", cron = "0 2 * * *", zone = "Europe/Warsaw")]
     pub async fn report(occurrence: Occurrence) {
-        println!("{}", occurrence.nominal);
+        drop(occurrence);
     }
 }
 
-fn main() {
+#[test]
+fn declarations_raise_no_warning() {
     #[punctual::job(name = "local", every = "5m", blocking)]
     fn local() {}
 
