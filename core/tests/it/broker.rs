@@ -11,11 +11,11 @@ use punctual::transport::{
     Acknowledge, AcknowledgeMode, AttemptCount, Capabilities, Consumer, Delay, Delivery, Ordering,
     Outgoing, Receipt, Rejection, Subscription,
 };
-use punctual::{Error, ManualClock, Result, Transport};
+use punctual::{Builder, Error, ManualClock, Result, Transport};
 use tokio::sync::Notify;
 
 use crate::acting::Gate;
-use crate::harness::Log;
+use crate::harness::{Bench, Log, world};
 
 /// What it takes at most, whether its capabilities say so or not.
 const BODY_MAX: usize = 10_000;
@@ -23,6 +23,18 @@ const BODY_MAX: usize = 10_000;
 pub(crate) struct Broker {
     desk: Arc<Desk>,
     capabilities: Capabilities,
+}
+
+/// A process with a transport named `post`, and the broker behind it.
+pub(crate) async fn post(
+    capabilities: Capabilities,
+    build: impl FnOnce(Builder) -> Builder,
+) -> (Bench, Arc<Broker>) {
+    let world = world();
+    let broker = Broker::new(&world.0, capabilities);
+    let transport = broker.clone();
+    let bench = Bench::start_in(world, |builder| build(builder.transport("post", transport))).await;
+    (bench, broker)
 }
 
 /// What the broker and everything it hands out share.

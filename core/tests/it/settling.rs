@@ -1,13 +1,11 @@
 //! Settlements that never return: each has a deadline, its slot is free after it, and nothing is lost.
 
-use std::sync::Arc;
-
 use punctual::model::{Ending, State};
 use punctual::transport::{AttemptCount, Capabilities, Delay};
-use punctual::{Builder, Retry, Subscribe};
+use punctual::{Retry, Subscribe};
 
 use crate::acting::{endings, failing, retrying, telling};
-use crate::broker::{Broker, PLAIN};
+use crate::broker::{PLAIN, post};
 use crate::faulty::Faulty;
 use crate::harness::{Bench, Log, seconds, world};
 
@@ -20,17 +18,6 @@ const COUNTING: Capabilities =
 
 fn mail() -> Subscribe {
     Subscribe::new("post", "mail", "office").concurrency(2)
-}
-
-async fn post(
-    capabilities: Capabilities,
-    build: impl FnOnce(Builder) -> Builder,
-) -> (Bench, Arc<Broker>) {
-    let world = world();
-    let broker = Broker::new(&world.0, capabilities);
-    let bench =
-        Bench::start_in(world, |builder| build(builder.transport("post", broker.clone()))).await;
-    (bench, broker)
 }
 
 async fn send(bench: &Bench, texts: &[&str]) {

@@ -6,25 +6,14 @@ use punctual::builtin::memory_transport;
 use punctual::inspect::Page;
 use punctual::model::{DeadReason, Ending, ProcessId, State};
 use punctual::transport::{AttemptCount, Capabilities, Delay};
-use punctual::{Builder, Context, Inspect, Outcome, Retry, Subscribe, Transport};
+use punctual::{Context, Inspect, Outcome, Retry, Subscribe, Transport};
 
 use crate::acting::{Gate, endings, failing, history, retrying, stop_within, telling, waiting};
-use crate::broker::{Broker, PLAIN};
+use crate::broker::{Broker, PLAIN, post};
 use crate::harness::{Bench, Log, seconds, world};
 
 fn mail() -> Subscribe {
     Subscribe::new("post", "mail", "office")
-}
-
-async fn post(
-    capabilities: Capabilities,
-    build: impl FnOnce(Builder) -> Builder,
-) -> (Bench, Arc<Broker>) {
-    let world = world();
-    let broker = Broker::new(&world.0, capabilities);
-    let bench =
-        Bench::start_in(world, |builder| build(builder.transport("post", broker.clone()))).await;
-    (bench, broker)
 }
 
 async fn send(bench: &Bench, texts: &[&str]) {

@@ -10,21 +10,9 @@ use punctual::transport::{Capabilities, Delay};
 use punctual::{Builder, Context, ErrorKind, Inspect, MemoryStorage};
 
 use crate::acting::{history, stop_within, stuck, telling};
-use crate::broker::{Broker, PLAIN};
+use crate::broker::{Broker, PLAIN, post};
 use crate::faulty::Faulty;
 use crate::harness::{Bench, Log, instant, seconds, world};
-
-/// A process that sends to and receives from a broker.
-async fn post(
-    capabilities: Capabilities,
-    build: impl FnOnce(Builder) -> Builder,
-) -> (Bench, Arc<Broker>) {
-    let world = world();
-    let broker = Broker::new(&world.0, capabilities);
-    let bench =
-        Bench::start_in(world, |builder| build(builder.transport("post", broker.clone()))).await;
-    (bench, broker)
-}
 
 fn receiving(log: &Log) -> impl FnOnce(Builder) -> Builder + use<'_> {
     |builder| {

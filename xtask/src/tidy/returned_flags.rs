@@ -15,7 +15,7 @@ const FACTS: [&str; 6] = ["is_", "has_", "was_", "did_", "can_", "are_"];
 const CAST: &str =
     "a bool is not cast to a number: rust-lang/rust#158206; write `if hit { i += 1 }`";
 const RETURNED: &str = "a bool is used as a value and then returned: rust-lang/rust#158206; branch on it instead, as in `if hit { i += 1 }`";
-/// The most lines between a binding and the end of its block that are looked at.
+/// How many lines below a binding are read at most, when its block does not end before.
 const LINES_MAX: usize = 80;
 
 pub(super) fn check(source: &Source) -> Vec<Finding> {
