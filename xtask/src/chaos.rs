@@ -37,7 +37,7 @@ impl Options {
         Self { kills, storage: alone, seed: None }
     }
 
-    fn title(&self) -> String {
+    pub(crate) fn title(&self) -> String {
         format!("kill loop, {} kills for each storage", self.kills)
     }
 
@@ -60,15 +60,8 @@ pub(crate) fn run(workspace: &Workspace, options: &Options, steps: &mut Steps) {
 }
 
 /// Runs the program that is built already.
-pub(crate) fn run_built(
-    workspace: &Workspace,
-    built: &Built,
-    options: &Options,
-    steps: &mut Steps,
-) {
-    steps.run(&options.title(), || {
-        kill_loop(workspace, options, Command::new(built.program("punctual-chaos")?))
-    });
+pub(crate) fn run_built(workspace: &Workspace, built: &Built, options: &Options) -> Result<Tally> {
+    kill_loop(workspace, options, Command::new(built.program("punctual-chaos")?))
 }
 
 /// Runs the loop by the start of a command.

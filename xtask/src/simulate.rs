@@ -4,9 +4,12 @@
 
 use std::process::Command;
 
+use anyhow::Result;
+
 use crate::build::Built;
 use crate::cargo::{Empty, cargo, count_tests};
 use crate::step::{Phase, Steps};
+use crate::tally::Tally;
 use crate::workspace::Workspace;
 
 #[derive(clap::Args)]
@@ -27,7 +30,7 @@ impl Options {
         Self { seeds, start: 0, seed: None }
     }
 
-    fn title(&self) -> String {
+    pub(crate) fn title(&self) -> String {
         match self.seed {
             Some(seed) => format!("simulation of seed {seed}"),
             None => format!("simulation of {} seeds", self.seeds),
@@ -62,12 +65,9 @@ pub(crate) fn run(workspace: &Workspace, options: &Options, steps: &mut Steps) {
 }
 
 /// Runs the test binary that is built already.
-pub(crate) fn run_built(built: &Built, options: &Options, steps: &mut Steps) {
-    steps.run(&options.title(), || {
-        let command =
-            options.command(Command::new(built.test("punctual-simulation", "simulation")?));
-        count_tests(command, Empty::Refused)
-    });
+pub(crate) fn run_built(built: &Built, options: &Options) -> Result<Tally> {
+    let command = options.command(Command::new(built.test("punctual-simulation", "simulation")?));
+    count_tests(command, Empty::Refused)
 }
 
 #[cfg(test)]

@@ -1,11 +1,12 @@
-//! Steps: run one after another, each timed, counted and listed in a table at the end.
+//! Steps: run one after another, or two at once, each timed, counted and listed in a table at the end.
 //!
 //! A step never ends the run: the steps after it still run, so that one command shows everything that
 //! is wrong. The last line is always plain: `N passed, N failed`.
 
+use std::thread;
 use std::time::Duration;
 
-use anyhow::Result;
+use anyhow::{Result, anyhow};
 use serde_json::{Value, json};
 
 use crate::junit::TestTime;
@@ -67,13 +68,25 @@ impl Steps {
         work: impl FnOnce() -> Result<Tally>,
     ) {
         println!("\n==> {name}");
-        let stopwatch = Stopwatch::start();
-        let tally = work().unwrap_or_else(|error| {
-            eprintln!("{name}: {error:#}");
-            Tally::ONE_FAILED
+        self.done.push(Step::timed(phase, name, work));
+    }
+
+    /// Runs two steps at the same time, one of which mostly waits. Their output is mixed, and each is timed
+    /// for itself.
+    pub(crate) fn run_both(
+        &mut self,
+        first: (&str, impl FnOnce() -> Result<Tally> + Send),
+        second: (&str, impl FnOnce() -> Result<Tally>),
+    ) {
+        println!("\n==> {}\n==> {}", first.0, second.0);
+        thread::scope(|scope| {
+            let beside = scope.spawn(move || Step::timed(Phase::Run, first.0, first.1));
+            let here = Step::timed(Phase::Run, second.0, second.1);
+            let beside = beside.join().unwrap_or_else(|_| {
+                Step::timed(Phase::Run, first.0, || Err(anyhow!("the step panicked")))
+            });
+            self.done.extend([beside, here]);
         });
-        let took = stopwatch.elapsed();
-        self.done.push(Step { name: name.to_owned(), phase, tally, took });
     }
 
     /// Keeps the slowest tests for the report.
@@ -154,6 +167,15 @@ impl Steps {
 }
 
 impl Step {
+    fn timed(phase: Phase, name: &str, work: impl FnOnce() -> Result<Tally>) -> Self {
+        let stopwatch = Stopwatch::start();
+        let tally = work().unwrap_or_else(|error| {
+            eprintln!("{name}: {error:#}");
+            Tally::ONE_FAILED
+        });
+        Self { name: name.to_owned(), phase, tally, took: stopwatch.elapsed() }
+    }
+
     fn result(&self) -> &'static str {
         match (self.tally.passed, self.tally.failed) {
             (0, 0) => "note",

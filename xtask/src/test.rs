@@ -173,9 +173,13 @@ fn run_once(tests: &Tests<'_>, options: &Options, built: &Built, steps: &mut Ste
     if options.includes(contract::NAME) {
         steps.run(contract::STEP, || contract::run(workspace, &built.program("punctual")?));
     }
-    simulate::run_built(built, &simulate::Options::first(depth.seeds), steps);
+    let seeds = simulate::Options::first(depth.seeds);
     let kills = chaos::Options::of_test(depth.kills, &options.without);
-    chaos::run_built(workspace, built, &kills, steps);
+    // The kill loop mostly waits for leases to end.
+    steps.run_both(
+        (&kills.title(), || chaos::run_built(workspace, built, &kills)),
+        (&seeds.title(), || simulate::run_built(built, &seeds)),
+    );
     if options.full {
         cron_oracle::run_built(built, CRON_CASES, steps);
         run_full(tests, options, steps);

@@ -9,7 +9,7 @@ use punctual::transport::Outgoing;
 use punctual::wire::Envelope;
 use punctual::{Clock as _, SystemClock, Transport};
 
-use super::letters::{ack, in_time, message, next, receipt, subscribe};
+use super::letters::{ack, in_time, message, next, receipt, soon, subscribe};
 
 /// Every envelope there is.
 pub const ENVELOPES: [Envelope; 3] =
@@ -43,6 +43,8 @@ pub async fn survives(transport: &dyn Transport, group: &str, sent: Outgoing, de
             ack(delivery).await;
         }
     }
+    // One that is only dropped may still take what the next consumer of the group waits for.
+    consumer.close(soon()).await.unwrap();
 }
 
 /// Demands the event of a message in its headers, which begin in the broker's way, sent by `/shop`.
