@@ -211,7 +211,7 @@ fn topic_of(queue: &Queue) -> Option<Topic> {
     let marked = Topic::new("x").ok().map(|topic| Queue::of_group(&topic, GROUP_DEFAULT))?;
     let (prefix, _) = marked.as_str().split_once("x/")?;
     let (topic, _group) = queue.as_str().strip_prefix(prefix)?.rsplit_once('/')?;
-    Topic::new(topic).ok()
+    Topic::stored(topic).ok()
 }
 
 #[cfg(test)]

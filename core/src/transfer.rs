@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
 use crate::inspect::{Inspect, JobFilter, MessageFilter, PAGE_LIMIT_MAX, Page};
-use crate::model::{JobRecord, MessageRecord, State};
+use crate::model::{JobRecord, MessageRecord, State, Topic};
 use crate::storage::{Declared, Enqueued, Storage};
 
 /// The form of the lines; a greater one is refused by who does not know it.
@@ -102,6 +102,7 @@ pub struct Import<'a> {
     imported: Imported,
     number: u64,
     place: Place,
+    is_trusted: bool,
 }
 
 #[derive(PartialEq)]
@@ -122,7 +123,15 @@ impl<'a> Import<'a> {
             imported: Imported::default(),
             number: 0,
             place: Place::Before,
+            is_trusted: false,
         }
+    }
+
+    /// Also takes in jobs and messages of Punctual's own topics, which run programs and call addresses with
+    /// secrets. Only for an export whose writer is trusted.
+    #[must_use]
+    pub fn with_system_topics(self) -> Self {
+        Self { is_trusted: true, ..self }
     }
 
     /// Takes the next line; empty ones are passed over.
@@ -144,8 +153,18 @@ impl<'a> Import<'a> {
             (Place::Before, _) => {
                 Err(self.refuse("is not the beginning of an export made by `punctual export`"))
             }
-            (Place::Within, Record::Job(job)) => self.job(*job).await,
-            (Place::Within, Record::Message(message)) => self.message(*message).await,
+            (Place::Within, Record::Job(job)) => {
+                let what = format!("the job {:?}", job.job.name);
+                let topics = [&job.job.topic, &job.declared.topic];
+                self.check_topics(&what, topics)?;
+                self.job(*job).await
+            }
+            (Place::Within, Record::Message(message)) => {
+                let what = format!("the message {}", message.message.id);
+                let follows = message.message.ties.iter().flat_map(|ties| ties.topics());
+                self.check_topics(&what, follows.chain([&message.message.topic]))?;
+                self.message(*message).await
+            }
             (Place::Within, Record::End(counts)) => {
                 if counts != self.read {
                     return Err(self.refuse(&format!(
@@ -201,6 +220,20 @@ impl<'a> Import<'a> {
             }
         }
         Ok(())
+    }
+
+    /// Refuses what only Punctual may make, unless the export is trusted.
+    fn check_topics<'t>(
+        &self,
+        what: &str,
+        topics: impl IntoIterator<Item = &'t Topic>,
+    ) -> Result<()> {
+        match topics.into_iter().find(|topic| topic.is_system() && !self.is_trusted) {
+            None => Ok(()),
+            Some(topic) => Err(self.refuse(&format!(
+                "has {what} of the topic {topic:?}, which can run programs and use secrets; import a file that you trust with `punctual import --with-targets`"
+            ))),
+        }
     }
 
     fn refuse(&self, what: &str) -> Error {

@@ -30,7 +30,7 @@ export const message = {
     reschedule: 'Reschedule', rescheduleTitle: 'Make it due at another time', rescheduled: 'It is due at another time now.',
     reassign: 'Reassign', reassignTitle: 'Change queue or priority', reassignText: 'When it is due stays; where it waits and how urgent it is changes.', reassigned: 'Its queue and priority are changed.',
     clone: 'Edit and send', delete: 'Delete', deleteTitle: 'Delete this message?', deleteText: 'One message is deleted with its content. It cannot be undone.', deleted: 'It is deleted.',
-    refused: { redrive: 'Only a finished message can be sent again.', cancel: 'It has ended already.', reschedule: 'Only a pending message can be made due at another time.', reassign: 'Only a pending message can wait elsewhere.', delete: 'A running message cannot be deleted.' },
+    refused: { clone: 'Only the server sends messages of this topic; run its job instead.', redrive: 'Only a finished message can be sent again.', cancel: 'It has ended already.', reschedule: 'Only a pending message can be made due at another time.', reassign: 'Only a pending message can wait elsewhere.', delete: 'A running message cannot be deleted.' },
     reason: 'Reason', reasonHint: 'For the audit trail.', copy: 'Copy as', copies: { show: 'Command that shows it', why: 'Command that says why', publish: 'Command that sends it again', curl: 'Call of the API', json: 'JSON', id: 'Id' },
   },
   gone: 'There is no such message.', goneText: 'It may have been pruned or deleted.',

@@ -60,7 +60,7 @@ impl Ended<'_> {
         Ok(Execution {
             id,
             message: self.message.map(MessageId::from_uuid),
-            topic: Topic::new(self.topic).map_err(damaged)?,
+            topic: Topic::stored(self.topic).map_err(damaged)?,
             queue: Queue::from(self.queue.to_owned()),
             key: self.key.map(Key::written),
             job: self.job.map(JobName::new).transpose().map_err(damaged)?,

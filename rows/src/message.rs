@@ -102,7 +102,7 @@ impl Names {
     fn topic(&mut self, text: &str) -> Result<Topic> {
         match &self.topic {
             Some(topic) if topic.as_str() == text => Ok(topic.clone()),
-            _ => Ok(self.topic.insert(Topic::new(text)?).clone()),
+            _ => Ok(self.topic.insert(Topic::stored(text)?).clone()),
         }
     }
 

@@ -56,8 +56,8 @@ pub struct Config {
     pub http: HttpConfig,
     /// What jobs may run.
     pub command: CommandConfig,
-    /// Which secrets jobs may name.
-    pub secrets: SecretsConfig,
+    /// Which secrets jobs may use, and where.
+    pub secrets: BTreeMap<String, SecretConfig>,
     /// What is not shown to people.
     pub redact: RedactConfig,
     /// How events are sent out.
@@ -207,14 +207,30 @@ pub struct CommandConfig {
     pub env: Option<Vec<String>>,
 }
 
-/// Which secrets jobs may name. What jobs of the configuration itself name is allowed already.
+/// A secret that jobs may use, and which jobs, or sent where. What a job of the configuration itself names is
+/// allowed to that job already.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct SecretsConfig {
-    /// Variables of the environment.
-    pub env: Vec<String>,
-    /// Files.
-    pub files: Vec<String>,
+pub struct SecretConfig {
+    /// A variable of the environment.
+    pub env: Option<String>,
+    /// Or a file.
+    pub file: Option<String>,
+    /// The jobs that may use it; `invoice-*` is all that begin so.
+    pub jobs: Vec<String>,
+    /// The hosts it may be sent to; `*.example.com` is all that end so.
+    pub hosts: Vec<String>,
+}
+
+impl SecretConfig {
+    /// The secret, when exactly one place is named.
+    pub(crate) fn secret(&self) -> Option<Secret> {
+        match (self.env.clone(), self.file.clone()) {
+            (Some(env), None) => Some(Secret::Env { env }),
+            (None, Some(file)) => Some(Secret::File { file }),
+            _ => None,
+        }
+    }
 }
 
 /// What is not shown to people.

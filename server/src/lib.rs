@@ -65,6 +65,6 @@ pub use spec::{
     COMMAND_TOPIC, CommandTarget, FieldError, HTTP_TOPIC, HttpTarget, JobSpec, PUBLISH_TOPIC,
     PublishTarget, RetrySpec, Secret, Signature, Statuses, Target, Work,
 };
-pub use targets::{Guard, Tools, Vault, sign};
+pub use targets::{Guard, Purpose, Tools, Vault, sign};
 pub use template::{Escape, Facts, Template};
 pub use webhooks::{WEBHOOK_QUEUE, WEBHOOK_TOPIC, Webhooks};

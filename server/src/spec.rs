@@ -199,7 +199,7 @@ impl JobSpec {
 
     fn working(&self, job: JobBuilder) -> Result<JobBuilder> {
         let target = self.target()?;
-        let mut job = job.topic(target.topic());
+        let mut job = job.topic(target.topic()?);
         match target {
             Target::Code(_) => {
                 if let Some(payload) = &self.payload {

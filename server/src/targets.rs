@@ -14,16 +14,17 @@ mod vault;
 
 use std::sync::Arc;
 
+use punctual::model::Topic;
 use punctual::{Builder, Clock, HandlerError, Result};
 
 pub use guard::Guard;
 pub(crate) use post::Posted;
 pub use signature::sign;
-pub use vault::Vault;
 pub(crate) use vault::resolve;
+pub use vault::{Purpose, Vault};
 
 use crate::config::{CommandConfig, Config};
-use crate::spec::{COMMAND_TOPIC, HTTP_TOPIC, PUBLISH_TOPIC};
+use crate::spec::{COMMAND_TOPIC, HTTP_TOPIC, PUBLISH_TOPIC, Target};
 
 /// What targets work with.
 #[derive(Clone)]
@@ -56,9 +57,17 @@ impl Tools {
     /// Gives a builder the handlers of the targets.
     pub fn register(&self, builder: Builder) -> Builder {
         builder
-            .handler(HTTP_TOPIC, http::HttpRunner(self.clone()))
-            .handler(COMMAND_TOPIC, command::CommandRunner(self.clone()))
-            .handler(PUBLISH_TOPIC, publish::PublishRunner)
+            .handler(Topic::system(HTTP_TOPIC), http::HttpRunner(self.clone()))
+            .handler(Topic::system(COMMAND_TOPIC), command::CommandRunner(self.clone()))
+            .handler(Topic::system(PUBLISH_TOPIC), publish::PublishRunner)
+    }
+}
+
+/// What a target is about, checked once more: what was stored by another version, or by hand, has bounds too.
+fn checked(target: &Target) -> Result<(), HandlerError> {
+    match target.check().first() {
+        None => Ok(()),
+        Some(problem) => Err(HandlerError::new(problem.to_string()).permanent()),
     }
 }
 

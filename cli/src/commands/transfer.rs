@@ -41,6 +41,9 @@ pub(crate) struct ImportArgs {
     storage: StorageArgs,
     /// The file to read; without one the lines come from standard input.
     file: Option<PathBuf>,
+    /// Also take over jobs and messages that call URLs, run programs or publish; only for a file you trust.
+    #[arg(long)]
+    with_targets: bool,
 }
 
 /// What else can be taken over.
@@ -98,6 +101,9 @@ pub(crate) fn run_import(arguments: &ImportArgs) -> ExitCode {
         };
         let progress = bar(None);
         let mut import = Import::new(&*target.storage, SystemClock.now());
+        if arguments.with_targets {
+            import = import.with_system_topics();
+        }
         for line in lines.lines() {
             import.line(&line.context("cannot read the export")?).await?;
             progress.inc(1);
@@ -123,7 +129,7 @@ pub(crate) fn run_move(arguments: &MoveArgs) -> ExitCode {
         let progress = begin(&source, arguments.running).await?;
         let target = open(&to).await?;
         let now = SystemClock.now();
-        let mut import = Import::new(&*target.storage, now);
+        let mut import = Import::new(&*target.storage, now).with_system_topics();
         export(&*source.inspect, now, async |line| {
             progress.inc(1);
             import.line(&line).await

@@ -15,8 +15,8 @@ use super::{Publish, Published, Publisher};
 use crate::engine::Process;
 use crate::error::{Error, Result};
 use crate::model::{
-    Body, Job, JobName, Key, Limit, Occurrence, OnTimeout, Priority, Queue, Rate, Source, Terms,
-    Topic,
+    Body, IntoTopic, Job, JobName, Key, Limit, Occurrence, OnTimeout, Priority, Queue, Rate,
+    Source, Terms, Topic,
 };
 use crate::outbox::Outbox;
 use crate::policy::{Misfire, Overlap, Retry};
@@ -210,9 +210,9 @@ impl JobBuilder {
     }
 
     /// The topic whose handler runs it, when that is not its name.
-    pub fn topic(self, topic: impl AsRef<str>) -> Self {
+    pub fn topic(self, topic: impl IntoTopic) -> Self {
         self.set(|job| {
-            job.topic = Topic::new(topic)?;
+            job.topic = topic.into_topic()?;
             Ok(())
         })
     }
@@ -235,8 +235,8 @@ impl JobBuilder {
 
     /// The topic its handler is registered under; the name when something is wrong with the job,
     /// which `finish` reports.
-    pub(crate) fn topic_name(&self) -> String {
-        self.job.as_ref().map_or_else(|_| self.name.clone(), |job| job.topic.as_str().to_owned())
+    pub(crate) fn topic_name(&self) -> Result<Topic> {
+        self.job.as_ref().map_or_else(|_| Topic::new(&self.name), |job| Ok(job.topic.clone()))
     }
 
     /// The job, or what is wrong with it, by its name, its place and the field.

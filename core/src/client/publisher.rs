@@ -17,7 +17,7 @@ use crate::engine::Process;
 use crate::error::{Error, Result};
 use crate::handler::{Context, States};
 use crate::middleware::NextPublish;
-use crate::model::{Body, Message, MessageId, Occurrence, Queue, Ties, Topic, Trail};
+use crate::model::{Body, IntoTopic, Message, MessageId, Occurrence, Queue, Ties, Trail};
 use crate::outbox::Outbox;
 use crate::policy::{Hold, Means, cannot_wait, hold};
 use crate::storage::Entry;
@@ -72,24 +72,24 @@ impl Publisher {
     /// # Ok(())
     /// # }
     /// ```
-    pub fn publish<T: Serialize + ?Sized>(&self, topic: impl AsRef<str>, payload: &T) -> Publish {
+    pub fn publish<T: Serialize + ?Sized>(&self, topic: impl IntoTopic, payload: &T) -> Publish {
         self.start(topic, self.written(payload))
     }
 
     /// A message for one owner, sent when it is awaited: whoever works for the group
     /// [`GROUP_DEFAULT`] gets it, and nobody else gets a copy. Through the storage, where a topic has one
     /// handler, it is the same as [`Publisher::publish`].
-    pub fn send<T: Serialize + ?Sized>(&self, topic: impl AsRef<str>, payload: &T) -> Publish {
+    pub fn send<T: Serialize + ?Sized>(&self, topic: impl IntoTopic, payload: &T) -> Publish {
         self.publish(topic, payload).group(GROUP_DEFAULT)
     }
 
     /// The same as [`Publisher::publish`] with a body that is already bytes.
-    pub fn publish_body(&self, topic: impl AsRef<str>, body: Body) -> Publish {
+    pub fn publish_body(&self, topic: impl IntoTopic, body: Body) -> Publish {
         self.start(topic, Ok(body))
     }
 
     /// The same as [`Publisher::send`] with a body that is already bytes.
-    pub fn send_body(&self, topic: impl AsRef<str>, body: Body) -> Publish {
+    pub fn send_body(&self, topic: impl IntoTopic, body: Body) -> Publish {
         self.publish_body(topic, body).group(GROUP_DEFAULT)
     }
 
@@ -106,8 +106,8 @@ impl Publisher {
         Self { writing: Some(Arc::from(content_type.into())), ..self.clone() }
     }
 
-    pub(super) fn start(&self, topic: impl AsRef<str>, body: Result<Body>) -> Publish {
-        let draft = Topic::new(topic).and_then(|topic| Ok(Draft::new(topic, body?)));
+    pub(super) fn start(&self, topic: impl IntoTopic, body: Result<Body>) -> Publish {
+        let draft = topic.into_topic().and_then(|topic| Ok(Draft::new(topic, body?)));
         Publish { publisher: self.clone(), draft }
     }
 

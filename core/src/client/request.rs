@@ -8,14 +8,16 @@ use futures_util::future::BoxFuture;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::requests::reply_topic;
+use super::requests::asked_for;
 use super::via::Via;
 use super::{Publish, Publisher};
 use crate::builtin::GROUP_DEFAULT;
 use crate::clock::{add, within};
 use crate::codec::Codecs;
 use crate::error::{Error, Result};
-use crate::model::{Body, Headers, Message, MessageId, Queue, TransportName, noted};
+use crate::model::{
+    Body, Headers, IntoTopic, Message, MessageId, Queue, Topic, TransportName, noted,
+};
 
 /// How long a reply is waited for unless said otherwise.
 pub const REPLY_TIMEOUT_DEFAULT: Duration = Duration::from_secs(30);
@@ -52,7 +54,7 @@ impl Publisher {
     /// after the sender has given up waiting. Where several groups get it, the first reply counts; the
     /// others, and what comes late, are dropped with the event `reply.late`. An attempt that fails answers
     /// nothing.
-    pub fn request<T: Serialize + ?Sized>(&self, topic: impl AsRef<str>, payload: &T) -> Request {
+    pub fn request<T: Serialize + ?Sized>(&self, topic: impl IntoTopic, payload: &T) -> Request {
         Request { publish: self.publish(topic, payload), timeout: REPLY_TIMEOUT_DEFAULT }
     }
 
@@ -67,7 +69,7 @@ impl Publisher {
         };
         let via = request.headers.get(noted::REPLY_VIA).map(|name| self.reachable(name));
         let via = via.transpose()?;
-        let publish = self.publish_body(topic, body).set(|draft| {
+        let publish = self.publish_body(&asked_for(topic)?, body).set(|draft| {
             draft.headers.note(noted::REPLY_OF, request.id.to_string());
             if let Some(name) = via {
                 draft.via = Via::Transport(name);
@@ -130,7 +132,7 @@ impl Request {
         };
         let now = process.now();
         let id = *draft.id.get_or_insert_with(|| process.message_id(now));
-        draft.headers.note(noted::REPLY_TO, reply_topic(process.id)?.to_string());
+        draft.headers.note(noted::REPLY_TO, Topic::of_replies(process.id).to_string());
         if let Some(name) = &via {
             draft.headers.note(noted::REPLY_VIA, name.to_string());
         }

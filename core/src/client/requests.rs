@@ -70,9 +70,14 @@ impl Drop for Asked<'_> {
     }
 }
 
-/// The topic on which a process waits for replies.
-pub(super) fn reply_topic(process: ProcessId) -> Result<Topic> {
-    Topic::new(format!("punctual.replies.{process}"))
+/// The topic that a request names for its reply. Any sender of a broker can write it, so it must be one
+/// that a process waits on.
+pub(super) fn asked_for(text: &str) -> Result<Topic> {
+    Topic::waits_for_replies(text).map(Topic::of_replies).ok_or_else(|| {
+        Error::invalid(format!(
+            "the request asks for its reply on the topic {text:?}, on which no process waits for replies"
+        ))
+    })
 }
 
 impl Requests {
@@ -112,7 +117,7 @@ impl Requests {
             ways.entry(via.cloned()).or_default().clone()
         };
         cell.get_or_try_init(async || {
-            let topic = reply_topic(process.id)?;
+            let topic = Topic::of_replies(process.id);
             let source = source(process, via, topic).await?;
             let listener = Listener {
                 source,
@@ -283,6 +288,22 @@ impl Listener {
             biased;
             () = self.stop.requested() => {}
             () = self.clock.sleep_until(again_at) => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // Finding F1 of the security review: a message from a broker names the topic of its reply.
+    #[test]
+    fn a_reply_goes_only_to_where_a_process_waits_for_replies() {
+        let process = ProcessId::from_uuid(uuid::Uuid::from_u128(7));
+        let topic = Topic::of_replies(process);
+        assert_eq!(asked_for(topic.as_str()).unwrap(), topic);
+        for text in ["punctual.command", "punctual.replies.", "punctual.replies.x", "mail", ""] {
+            assert!(asked_for(text).is_err(), "{text}");
         }
     }
 }

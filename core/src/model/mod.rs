@@ -26,7 +26,9 @@ pub use id::{BatchId, ExecutionId, IdSource, Ids, MessageId, ProcessId};
 pub use job::{Job, JobPhase, JobRecord, Origin, Overrides, Pause, Retirement, Steer};
 pub use lease::{Lease, LeaseRef};
 pub use message::{Assignment, Message, MessageRecord, Progress, Source, Trail};
-pub use name::{JobName, Key, NAME_LENGTH_MAX, Priority, Queue, Topic, TransportName};
+pub use name::{
+    IntoTopic, JobName, Key, NAME_LENGTH_MAX, Priority, Queue, SYSTEM_TOPICS, Topic, TransportName,
+};
 pub use occurrence::{MisfireFacts, Occurrence};
 pub use state::{DeadReason, Phase, State, StateChange, TRANSITIONS, render_states};
 pub use terms::{OnTimeout, Recording, Rescue, Terms};

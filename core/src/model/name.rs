@@ -7,12 +7,19 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
+use crate::model::ProcessId;
 
 /// The most characters a name may have.
 pub const NAME_LENGTH_MAX: usize = 200;
 
 /// The first character of names that Punctual keeps for itself.
 const RESERVED: char = '~';
+
+/// How the topics begin that Punctual keeps for itself: their handlers run programs, call addresses with
+/// secrets and sign events, so no caller may send to them.
+pub const SYSTEM_TOPICS: &str = "punctual.";
+/// How the topics begin on which processes wait for replies.
+const REPLIES: &str = "punctual.replies.";
 
 /// Checks a name and says what is wrong with it and what would be right.
 fn checked(what: &str, text: &str) -> Result<Arc<str>> {
@@ -43,11 +50,22 @@ fn checked(what: &str, text: &str) -> Result<Arc<str>> {
     Ok(Arc::from(trimmed))
 }
 
+/// Checks a topic that comes from outside: one of Punctual's own is refused.
+fn checked_topic(what: &str, text: &str) -> Result<Arc<str>> {
+    let name = checked(what, text)?;
+    if name.starts_with(SYSTEM_TOPICS) {
+        return Err(Error::invalid(format!(
+            "the topic {name:?} begins with {SYSTEM_TOPICS:?}, which Punctual keeps for itself; choose another name"
+        )));
+    }
+    Ok(name)
+}
+
 macro_rules! name {
     ($(#[$doc:meta])* $type:ident, $what:literal) => {
-        name!($(#[$doc])* $type, $what, try_from = "String");
+        name!($(#[$doc])* $type, $what, checked, try_from = "String");
     };
-    ($(#[$doc:meta])* $type:ident, $what:literal, $($read:tt)*) => {
+    ($(#[$doc:meta])* $type:ident, $what:literal, $checked:ident, $($read:tt)*) => {
         $(#[$doc])*
         #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
         #[serde($($read)*, into = "String")]
@@ -56,7 +74,7 @@ macro_rules! name {
         impl $type {
             #[doc = concat!("Checks and keeps a ", $what, ": trimmed, not empty, at most 200 printable characters.")]
             pub fn new(text: impl AsRef<str>) -> Result<Self> {
-                checked($what, text.as_ref()).map(Self)
+                $checked($what, text.as_ref()).map(Self)
             }
 
             /// The name as text.
@@ -114,14 +132,17 @@ macro_rules! name {
 }
 
 name!(
-    /// The name that finds a handler.
+    /// The name that finds a handler. Names that begin with `punctual.` belong to Punctual.
     Topic,
-    "topic"
+    "topic",
+    checked_topic,
+    try_from = "StoredTopic"
 );
 name!(
     /// What a message is about: deduplication, cancelling by topic and key, and per-key order use it.
     Key,
     "key",
+    checked,
     from = "Written"
 );
 name!(
@@ -134,6 +155,70 @@ name!(
     TransportName,
     "transport name"
 );
+
+/// A topic as a storage wrote it, which may be one of Punctual's own.
+#[derive(Deserialize)]
+struct StoredTopic(String);
+
+impl TryFrom<StoredTopic> for Topic {
+    type Error = Error;
+    fn try_from(stored: StoredTopic) -> Result<Self> {
+        Self::stored(stored.0)
+    }
+}
+
+impl Topic {
+    /// One of Punctual's own topics, such as `punctual.http`. Only code can make one: whatever reads a topic
+    /// from a request, a file, a broker or a statement uses [`Topic::new`], which refuses it.
+    pub fn system(text: &'static str) -> Self {
+        debug_assert!(text.starts_with(SYSTEM_TOPICS), "{text:?} is not a system topic");
+        Self(Arc::from(text))
+    }
+
+    /// The topic on which a process waits for replies.
+    pub(crate) fn of_replies(process: ProcessId) -> Self {
+        Self(Arc::from(format!("{REPLIES}{process}")))
+    }
+
+    /// The process that waits for replies on a topic of this name.
+    pub(crate) fn waits_for_replies(text: &str) -> Option<ProcessId> {
+        text.strip_prefix(REPLIES)?.parse().ok()
+    }
+
+    /// A topic as a storage wrote it or as a filter names it, which may be one of Punctual's own.
+    pub fn stored(text: impl AsRef<str>) -> Result<Self> {
+        checked("topic", text.as_ref()).map(Self)
+    }
+
+    /// Whether it is one of Punctual's own.
+    pub fn is_system(&self) -> bool {
+        self.0.starts_with(SYSTEM_TOPICS)
+    }
+}
+
+/// What names a topic: a text, which is checked, or a topic.
+pub trait IntoTopic {
+    /// The topic.
+    fn into_topic(self) -> Result<Topic>;
+}
+
+impl<T: AsRef<str>> IntoTopic for T {
+    fn into_topic(self) -> Result<Topic> {
+        Topic::new(self)
+    }
+}
+
+impl IntoTopic for Topic {
+    fn into_topic(self) -> Result<Topic> {
+        Ok(self)
+    }
+}
+
+impl IntoTopic for &Topic {
+    fn into_topic(self) -> Result<Topic> {
+        Ok(self.clone())
+    }
+}
 
 /// A key as a storage wrote it. It may be composed of several names and longer than one, so reading it
 /// back checks nothing; whoever takes a key from outside uses [`Key::new`].
@@ -303,6 +388,19 @@ mod tests {
         assert!(Topic::new("ä".repeat(200)).is_ok());
         let error = Topic::new("x".repeat(201)).unwrap_err().to_string();
         assert!(error.contains("201 characters") && error.contains("at most 200"), "{error}");
+    }
+
+    #[test]
+    fn topics_of_punctual_cannot_be_named_from_outside() {
+        let own = Topic::system("punctual.command");
+        assert!(own.is_system() && own.as_str() == "punctual.command");
+        for text in ["punctual.command", "  punctual.http", "punctual.", "punctual.replies.7"] {
+            let error = Topic::new(text).unwrap_err().to_string();
+            assert!(error.contains("keeps for itself; choose another name"), "{error}");
+        }
+        assert!(Topic::new("punctual").is_ok() && Topic::new("punctually.late").is_ok());
+        let read: Topic = serde_json::from_str("\"punctual.command\"").unwrap();
+        assert_eq!((read, Topic::stored("punctual.command").unwrap()), (own.clone(), own));
     }
 
     #[test]

@@ -66,6 +66,19 @@ impl Ties {
     }
 }
 
+impl Ties {
+    /// The topics of everything that follows.
+    pub(crate) fn topics(&self) -> Vec<&Topic> {
+        let mut links: Vec<&Link> = self.then.iter().collect();
+        let mut topics = Vec::new();
+        while let Some(link) = links.pop() {
+            topics.push(&link.topic);
+            links.extend(&link.then);
+        }
+        topics
+    }
+}
+
 /// How deep links go, and how many there are.
 fn extent(links: &[Link]) -> (usize, usize) {
     links.iter().fold((0, 0), |(depth, length), link| {

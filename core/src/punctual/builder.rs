@@ -25,7 +25,9 @@ use crate::handler::{IntoHandler, Rules, States, Unbound};
 use crate::inspect::Inspect;
 use crate::lock::Locks;
 use crate::middleware::Middleware;
-use crate::model::{IdSource, Ids, Job, Origin, ProcessId, Queue, Terms, TransportName};
+use crate::model::{
+    IdSource, Ids, IntoTopic, Job, Origin, ProcessId, Queue, Terms, Topic, TransportName,
+};
 use crate::policy::Declaration;
 use crate::schedule::{Calendar, Schedule};
 use crate::storage::{Storage, Wakeup};
@@ -154,29 +156,25 @@ impl Builder {
 
     /// The handler of a topic, with the usual terms: an `async fn`, a closure, or a type that
     /// implements [`Handler`](crate::Handler).
-    pub fn handler<A, Via>(
-        self,
-        topic: impl Into<String>,
-        handler: impl IntoHandler<A, Via>,
-    ) -> Self {
+    pub fn handler<A, Via>(self, topic: impl IntoTopic, handler: impl IntoHandler<A, Via>) -> Self {
         self.handler_with(topic, Terms::default(), handler)
     }
 
     /// The handler of a topic, with its own terms for messages that bring none.
     pub fn handler_with<A, Via>(
         mut self,
-        topic: impl Into<String>,
+        topic: impl IntoTopic,
         terms: Terms,
         handler: impl IntoHandler<A, Via>,
     ) -> Self {
-        let (topic, handler) = (topic.into(), handler.into_handler());
+        let (topic, handler) = (topic.into_topic(), handler.into_handler());
         self.handlers.push(Registering { topic, handler, terms });
         self
     }
 
     /// The handler of a topic whose type is not known here.
     pub(crate) fn unbound(mut self, topic: &str, handler: Unbound) -> Self {
-        let (topic, terms) = (topic.to_owned(), Terms::default());
+        let (topic, terms) = (Topic::new(topic), Terms::default());
         self.handlers.push(Registering { topic, handler, terms });
         self
     }

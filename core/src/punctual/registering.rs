@@ -12,7 +12,7 @@ use crate::schedule::Calendar;
 
 /// A handler on its way into the registry.
 pub(super) struct Registering {
-    pub(super) topic: String,
+    pub(super) topic: Result<Topic>,
     pub(super) handler: Unbound,
     pub(super) terms: Terms,
 }
@@ -22,7 +22,7 @@ pub(super) fn registry(handlers: Vec<Registering>, states: &States) -> Result<Re
     let mut registry = Registry::default();
     for Registering { topic, handler, terms } in handlers {
         terms.retry.check()?;
-        let topic = Topic::new(topic)?;
+        let topic = topic?;
         let (handler, must_report) = handler.bind(states).map_err(|error| {
             Error::invalid(format!("the handler of the topic {topic:?} {error}"))
         })?;

@@ -16,7 +16,7 @@ impl Rehearsal {
     /// Every message of a topic, oldest first, whatever became of it.
     pub fn messages(&self, topic: &str) -> Vec<MessageRecord> {
         let process = self.punctual.process();
-        let filter = MessageFilter { topic: Topic::new(topic).ok(), ..MessageFilter::default() };
+        let filter = MessageFilter { topic: Topic::stored(topic).ok(), ..MessageFilter::default() };
         let (mut all, mut page) = (Vec::new(), Page::first(PAGE_LIMIT_MAX));
         for _ in 0..PAGES_MAX {
             // The storage in memory never waits.
@@ -41,7 +41,7 @@ impl Rehearsal {
     /// Every attempt of a topic, and every occurrence that was skipped, oldest first.
     pub fn executions(&self, topic: &str) -> Vec<Execution> {
         let filter =
-            ExecutionFilter { topic: Topic::new(topic).ok(), ..ExecutionFilter::default() };
+            ExecutionFilter { topic: Topic::stored(topic).ok(), ..ExecutionFilter::default() };
         let (mut all, mut page) = (Vec::new(), Page::first(PAGE_LIMIT_MAX));
         for _ in 0..PAGES_MAX {
             let read = self.storage.executions(filter.clone(), page).now_or_never();

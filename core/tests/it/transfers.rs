@@ -123,3 +123,27 @@ async fn a_message_whose_deduplication_key_is_alive_stays_where_it_is() {
     assert_eq!((imported.messages, imported.messages_known), (3, 1));
     assert_eq!(messages(&target).await.len(), 4);
 }
+
+// Finding F1 of the security review.
+#[tokio::test]
+async fn what_only_punctual_may_make_is_imported_only_from_a_trusted_file() {
+    let bench = busy().await;
+    let (lines, _) = lines(&bench.storage).await;
+    for (from, to, what) in [
+        ("\"topic\":\"often\"", "\"topic\":\"punctual.command\"", "the job \"often\""),
+        ("\"topic\":\"hangs\"", "\"topic\":\"punctual.http\"", "the message"),
+    ] {
+        let forged: Vec<String> = lines.iter().map(|line| line.replace(from, to)).collect();
+        assert_ne!(forged, lines);
+        let error = import(&empty(&bench), &forged).await.unwrap_err().to_string();
+        assert!(error.contains(what) && error.contains("--with-targets"), "{error}");
+        let target = empty(&bench);
+        let now = "2026-03-02T09:00:00Z".parse().unwrap();
+        let mut trusted = Import::new(&*target, now).with_system_topics();
+        for line in &forged {
+            trusted.line(line).await.unwrap();
+        }
+        let imported = trusted.finish().await.unwrap();
+        assert_eq!(imported, Imported { jobs: 2, messages: 4, ..Imported::default() });
+    }
+}

@@ -69,6 +69,9 @@ function CopyAs({ of }) {
   return html`<${Panel} label=${text.copy}>${(close) => html`<ul>${Object.entries(copies(of)).map(([name, value]) => html`<li key=${name}><button type="button" class="quiet" onClick=${() => put(value, close)}><span>${text.copies[name]}</span><span class="faint mono clip">${value.slice(0, 80)}</span></button></li>`)}</ul>`}<//>`;
 }
 
+/** Whether only the server may send messages of its topic. */
+const isOwn = (of) => of.topic.startsWith('punctual.');
+
 export function Actions({ of, onDone }) {
   const [open, setOpen] = useState(null);
   const close = () => setOpen(null);
@@ -78,6 +81,6 @@ export function Actions({ of, onDone }) {
     return html`<${Act} kind=${kind} disabled=${!allowed} title=${allowed ? null : text.refused[action]} cli=${cli.some(action, [of.id])} onClick=${() => setOpen(action)}>${text[action]}<//>`;
   };
   return html`${button('redrive', of.state === 'dead' ? 'primary' : '')}${button('cancel')}${button('reschedule')}${button('reassign')}
-    <${Act} cli=${copies(of).publish} onClick=${() => setOpen('clone')}>${text.clone}<//>${button('delete')}<${CopyAs} of=${of} />
+    <${Act} disabled=${isOwn(of)} title=${isOwn(of) ? text.refused.clone : null} cli=${copies(of).publish} onClick=${() => setOpen('clone')}>${text.clone}<//>${button('delete')}<${CopyAs} of=${of} />
     ${open === 'clone' ? html`<${Send} like=${likeOf(of)} onClose=${close} />` : open ? html`<${Ask} action=${open} of=${of} onClose=${close} onDone=${done} />` : null}`;
 }

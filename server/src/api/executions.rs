@@ -158,7 +158,7 @@ impl ExecutionQuery {
         Ok(ExecutionFilter {
             message: checked("message", self.message.as_ref(), MessageId::from_str)?,
             job: checked("job", self.job.as_ref(), |text| JobName::new(text))?,
-            topic: checked("topic", self.topic.as_ref(), |text| Topic::new(text))?,
+            topic: checked("topic", self.topic.as_ref(), |text| Topic::stored(text))?,
             endings: self.ending.iter().map(ending).collect::<Answer<_>>()?,
         })
     }

@@ -148,7 +148,7 @@ async fn deliveries(
     caller.must_be(Role::Viewer)?;
     found(&app, &id).await?;
     let filter =
-        ExecutionFilter { topic: Some(Topic::new(WEBHOOK_TOPIC)?), ..ExecutionFilter::default() };
+        ExecutionFilter { topic: Some(Topic::system(WEBHOOK_TOPIC)), ..ExecutionFilter::default() };
     let of_webhook = |execution: &punctual::model::Execution| {
         execution.key.as_ref().is_some_and(|key| key.as_str() == id)
     };

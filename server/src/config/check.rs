@@ -33,6 +33,7 @@ impl Config {
         }
         self.check_places(&mut found);
         self.check_redact(&mut found);
+        self.check_secrets(&mut found);
         if let Some(problem) = self.telemetry.problem() {
             found.add(&["telemetry", "otlp"], problem);
         }
@@ -147,6 +148,18 @@ impl Config {
             if queue.concurrency == Some(0) {
                 let problem = "0 works on nothing; give 1 or more, or leave the queue out";
                 found.add(&["queues", name, "concurrency"], problem);
+            }
+        }
+    }
+
+    fn check_secrets(&self, found: &mut Found<'_>) {
+        for (name, secret) in &self.secrets {
+            if secret.secret().is_none() {
+                found.add(&["secrets", name], "give one of env and file");
+            }
+            if secret.jobs.is_empty() && secret.hosts.is_empty() {
+                let problem = "anybody who makes jobs could use it; name the jobs, or the hosts it may be sent to";
+                found.add(&["secrets", name], problem);
             }
         }
     }

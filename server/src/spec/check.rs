@@ -15,6 +15,20 @@ use crate::template::{Template, check_json};
 const REDIRECTS_MAX: u8 = 10;
 /// The most bytes of an answer a job may ask for.
 const ANSWER_BYTES_MAX: u32 = 16 * 1024 * 1024;
+/// Headers that say how a request is sent and to whom, which follow from the URL and the body.
+const HEADERS_OWN: [&str; 11] = [
+    "Host",
+    "Content-Length",
+    "Transfer-Encoding",
+    "Connection",
+    "Keep-Alive",
+    "Upgrade",
+    "TE",
+    "Trailer",
+    "Expect",
+    "Proxy-Authorization",
+    "Proxy-Connection",
+];
 /// The most characters of a tag.
 const TAG_LENGTH_MAX: usize = 100;
 /// The most tags.
@@ -64,10 +78,7 @@ impl JobSpec {
         self.check_schedule(name, &mut found);
         self.check_policies(&mut found);
         match self.target() {
-            Ok(Target::Http(http)) => check_http(&http, &mut found),
-            Ok(Target::Command(command)) => check_command(&command, &mut found),
-            Ok(Target::Publish(publish)) => check_publish(&publish, &mut found),
-            Ok(Target::Code(topic)) => found.try_one("topic", Topic::new(topic)),
+            Ok(target) => found.0.extend(target.check()),
             Err(error) => found.add("target", error),
         }
         found.0
@@ -144,6 +155,20 @@ impl JobSpec {
     }
 }
 
+impl Target {
+    /// Everything that is wrong with it; empty when nothing is.
+    pub fn check(&self) -> Vec<FieldError> {
+        let mut found = Found::default();
+        match self {
+            Self::Http(http) => check_http(http, &mut found),
+            Self::Command(command) => check_command(command, &mut found),
+            Self::Publish(publish) => check_publish(publish, &mut found),
+            Self::Code(topic) => found.try_one("topic", Topic::new(topic)),
+        }
+        found.0
+    }
+}
+
 /// Checks texts that may be templates.
 fn check_texts<'a>(
     field: &str,
@@ -158,6 +183,11 @@ fn check_texts<'a>(
 fn check_http(http: &HttpTarget, found: &mut Found) {
     check_texts("http.url", [Some(http.url.as_str())], found);
     check_texts("http.headers", http.headers.values().map(Secret::plain), found);
+    let own = |name: &&String| HEADERS_OWN.iter().any(|own| own.eq_ignore_ascii_case(name));
+    if let Some(name) = http.headers.keys().find(own) {
+        let problem = format!("{name:?} belongs to the connection and cannot be set; leave it out");
+        found.add("http.headers", problem);
+    }
     if let Some(body) = &http.body {
         found.try_one("http.body", check_json(body));
     }

@@ -6,8 +6,7 @@ use std::fmt;
 use serde::{Deserialize, Deserializer, Serialize};
 use utoipa::ToSchema;
 
-/// What is shown instead.
-const HIDDEN: &str = "(hidden)";
+use crate::redact::HIDDEN;
 
 /// A text that may be a secret.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, ToSchema)]

@@ -3,6 +3,8 @@
 
 use std::collections::BTreeMap;
 
+use punctual::Result;
+use punctual::model::{SYSTEM_TOPICS, Topic};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::ToSchema;
@@ -32,12 +34,12 @@ pub enum Target {
 
 impl Target {
     /// The topic whose handler does it.
-    pub fn topic(&self) -> &str {
+    pub fn topic(&self) -> Result<Topic> {
         match self {
-            Self::Http(_) => HTTP_TOPIC,
-            Self::Command(_) => COMMAND_TOPIC,
-            Self::Publish(_) => PUBLISH_TOPIC,
-            Self::Code(topic) => topic,
+            Self::Http(_) => Ok(Topic::system(HTTP_TOPIC)),
+            Self::Command(_) => Ok(Topic::system(COMMAND_TOPIC)),
+            Self::Publish(_) => Ok(Topic::system(PUBLISH_TOPIC)),
+            Self::Code(topic) => Topic::new(topic),
         }
     }
 
@@ -100,16 +102,14 @@ pub struct Work {
 }
 
 impl Work {
-    /// What a job of this topic does and is about, by the body of the job; any other topic is code.
+    /// What a job of this topic does and is about, by the body of the job; any other topic is code. Of a
+    /// topic of the server whose body cannot be read nothing is known, also not what of it is secret.
     pub fn of(topic: &str, body: &[u8]) -> Self {
-        let known = [HTTP_TOPIC, COMMAND_TOPIC, PUBLISH_TOPIC].contains(&topic);
-        match serde_json::from_slice(body) {
-            Ok(work) if known => work,
-            _ => Self {
-                target: Target::Code(topic.to_owned()),
-                payload: serde_json::from_slice(body).ok(),
-            },
+        let target = Target::Code(topic.to_owned());
+        if topic.starts_with(SYSTEM_TOPICS) {
+            return serde_json::from_slice(body).unwrap_or(Self { target, payload: None });
         }
+        Self { target, payload: serde_json::from_slice(body).ok() }
     }
 }
 

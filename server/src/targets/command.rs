@@ -5,13 +5,14 @@ use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
 
 use punctual::clock::{add, within};
+use punctual::model::JobName;
 use punctual::{Context, Error, Handler, HandlerError, HandlerResult, Outcome, Result};
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::process::{Child, ChildStdin, Command};
 
 use super::group::Group;
 use super::output::Lines;
-use super::{Tools, misdirected};
+use super::{Purpose, Tools, checked, misdirected};
 use crate::spec::{COMMAND_TOPIC, CommandTarget, Secret, Target, Work};
 use crate::template::{Escape, Facts, Template};
 
@@ -27,6 +28,7 @@ pub(super) struct CommandRunner(pub(super) Tools);
 
 impl Handler<Work> for CommandRunner {
     async fn handle(&self, work: Work, context: Context) -> HandlerResult {
+        checked(&work.target)?;
         let Work { target: Target::Command(target), payload } = work else {
             return Err(misdirected(COMMAND_TOPIC));
         };
@@ -87,7 +89,10 @@ impl CommandRunner {
         for (name, secret) in &target.env {
             let text = match secret {
                 Secret::Plain(text) => render(text, facts)?,
-                secret => self.0.vault.open(secret)?,
+                secret => {
+                    let job = context.job().map(JobName::as_str);
+                    self.0.vault.open(secret, Purpose { job, host: None })?
+                }
             };
             command.env(name, text);
         }

@@ -47,7 +47,8 @@ pub(super) async fn exchange(
         let response = request.send().await.map_err(unreachable)?;
         let next = (followed < ask.redirects_max && response.status().is_redirection())
             .then(|| location(&ask.url, response.headers()))
-            .flatten();
+            .flatten()
+            .filter(|url| ask.may_follow(response.status(), url));
         match next {
             Some(url) => ask = redirected(ask, response.status(), url),
             None => return read(response, ask.answer_max).await,
@@ -61,13 +62,24 @@ fn location(from: &Url, headers: &HeaderMap) -> Option<Url> {
     from.join(headers.get(LOCATION)?.to_str().ok()?).ok()
 }
 
+impl Ask {
+    /// Whether a redirect is followed: a body that was meant for one origin is not sent to another.
+    fn may_follow(&self, status: StatusCode, url: &Url) -> bool {
+        !keeps_method(status) || self.body.is_none() || url.origin() == self.url.origin()
+    }
+}
+
+/// Whether a redirect asks for the same method and body again.
+fn keeps_method(status: StatusCode) -> bool {
+    matches!(status, StatusCode::TEMPORARY_REDIRECT | StatusCode::PERMANENT_REDIRECT)
+}
+
 /// The next question. What was meant for one origin is not sent to another.
 fn redirected(mut ask: Ask, status: StatusCode, url: Url) -> Ask {
     if url.origin() != ask.url.origin() {
         ask.headers = HeaderMap::new();
     }
-    let keeps = matches!(status, StatusCode::TEMPORARY_REDIRECT | StatusCode::PERMANENT_REDIRECT);
-    if !keeps && ask.method != Method::HEAD {
+    if !keeps_method(status) && ask.method != Method::HEAD {
         ask.method = Method::GET;
         ask.body = None;
     }

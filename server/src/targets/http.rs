@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use punctual::clock::{add, within};
+use punctual::model::JobName;
 use punctual::{Context, Handler, HandlerError, HandlerResult, Outcome, Result};
 use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Method, Url};
@@ -17,7 +18,7 @@ use serde_json::Value;
 use super::exchange::{Answer, Ask, exchange};
 use super::output::log_lines;
 use super::signature::HEADER_DEFAULT;
-use super::{Tools, misdirected, sign};
+use super::{Purpose, Tools, checked, misdirected, sign};
 use crate::spec::{HTTP_TOPIC, HttpTarget, Secret, Statuses, Target, Work, length};
 use crate::template::{Escape, Facts, Template, render_json};
 
@@ -33,6 +34,7 @@ pub(super) struct HttpRunner(pub(super) Tools);
 
 impl Handler<Work> for HttpRunner {
     async fn handle(&self, work: Work, context: Context) -> HandlerResult {
+        checked(&work.target)?;
         let Work { target: Target::Http(target), payload } = work else {
             return Err(misdirected(HTTP_TOPIC));
         };
@@ -58,12 +60,14 @@ impl HttpRunner {
         let url = Template::parse(&target.url)?.render(facts, Escape::Url)?;
         let url = Url::parse(&url)
             .map_err(|error| punctual::Error::invalid(format!("http.url: {error}")))?;
-        let mut headers = self.headers(target, facts)?;
+        let purpose = Purpose { job: context.job().map(JobName::as_str), host: url.host_str() };
+        let mut headers = self.headers(target, facts, purpose)?;
         let body = match &target.body {
             Some(body) => Some(body_of(body, &mut headers, facts)?),
             None => None,
         };
-        self.mark(target, &mut headers, body.as_deref().unwrap_or_default(), context)?;
+        let content = body.as_deref().unwrap_or_default();
+        self.mark(target, &mut headers, content, (context, purpose))?;
         let method = match &target.method {
             Some(method) => Method::from_bytes(method.to_ascii_uppercase().as_bytes())
                 .map_err(|_| punctual::Error::invalid(format!("{method:?} is no method")))?,
@@ -81,12 +85,17 @@ impl HttpRunner {
         })
     }
 
-    fn headers(&self, target: &HttpTarget, facts: &Facts) -> Result<HeaderMap> {
+    fn headers(
+        &self,
+        target: &HttpTarget,
+        facts: &Facts,
+        purpose: Purpose<'_>,
+    ) -> Result<HeaderMap> {
         let mut headers = HeaderMap::new();
         for (name, secret) in &target.headers {
             let text = match secret {
                 Secret::Plain(text) => Template::parse(text)?.render(facts, Escape::None)?,
-                secret => self.0.vault.open(secret)?,
+                secret => self.0.vault.open(secret, purpose)?,
             };
             set(&mut headers, name, &text)?;
         }
@@ -99,7 +108,7 @@ impl HttpRunner {
         target: &HttpTarget,
         headers: &mut HeaderMap,
         body: &[u8],
-        context: &Context,
+        (context, purpose): (&Context, Purpose<'_>),
     ) -> Result<()> {
         set(headers, "Punctual-Attempt", &context.attempt().to_string())?;
         if !headers.contains_key("idempotency-key") {
@@ -108,7 +117,7 @@ impl HttpRunner {
         #[cfg(feature = "otlp")]
         crate::telemetry::inject(headers);
         if let Some(signature) = &target.signature {
-            let secret = self.0.vault.open(&signature.secret)?;
+            let secret = self.0.vault.open(&signature.secret, purpose)?;
             let signed = sign(secret.as_bytes(), self.0.clock.now(), body)?;
             set(headers, signature.header.as_deref().unwrap_or(HEADER_DEFAULT), &signed)?;
         }

@@ -4,7 +4,7 @@ use punctual::model::Body;
 use punctual::{Context, Handler, HandlerError, HandlerResult, Outcome, Result};
 use serde_json::{Value, json};
 
-use super::misdirected;
+use super::{checked, misdirected};
 use crate::spec::{PUBLISH_TOPIC, PublishTarget, Target, Work};
 use crate::template::{Escape, Facts, Template, render_json};
 
@@ -13,6 +13,7 @@ pub(super) struct PublishRunner;
 
 impl Handler<Work> for PublishRunner {
     async fn handle(&self, work: Work, context: Context) -> HandlerResult {
+        checked(&work.target)?;
         let Work { target: Target::Publish(target), payload } = work else {
             return Err(misdirected(PUBLISH_TOPIC));
         };

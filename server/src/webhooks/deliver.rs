@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use punctual::documents::Documents;
+use punctual::model::Topic;
 use punctual::{Builder, Clock, Context, Handler, HandlerError, HandlerResult, Outcome};
 use serde_json::json;
 
@@ -44,7 +45,7 @@ impl Webhooks {
 
     /// Gives a builder the handler and its queue.
     pub fn register(self, builder: Builder) -> Builder {
-        builder.handler(WEBHOOK_TOPIC, self).queue(WEBHOOK_QUEUE, CONCURRENCY)
+        builder.handler(Topic::system(WEBHOOK_TOPIC), self).queue(WEBHOOK_QUEUE, CONCURRENCY)
     }
 
     /// How a delivery went, by its status or what kept it from having one.

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use punctual::clock::between;
-use punctual::model::{MessageId, Terms};
+use punctual::model::{MessageId, Terms, Topic};
 use punctual::{Event, Result, Retry};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -144,7 +144,8 @@ async fn send(app: &App, notice: Notice) -> Result<MessageId> {
     // What a test finds out is found out at the first attempt.
     let retry =
         if notice.test { Retry::none() } else { Retry::exponential().attempts(ATTEMPTS_MAX) };
-    let publish = app.punctual.publisher().publish(WEBHOOK_TOPIC, &notice).via_storage();
+    let publish =
+        app.punctual.publisher().publish(Topic::system(WEBHOOK_TOPIC), &notice).via_storage();
     let terms = Terms { retry, ..Terms::default() };
     let published = publish.queue(WEBHOOK_QUEUE).key(&notice.webhook).terms(terms).await?;
     Ok(published.id)

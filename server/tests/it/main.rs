@@ -35,6 +35,7 @@ mod remote;
 mod schedules;
 mod site;
 mod surround;
+mod system_topics;
 mod targets;
 #[cfg(feature = "otlp")]
 mod telemetry;

@@ -1,5 +1,6 @@
 //! What nobody gets to see, and what comes back when a view is sent back.
 
+use axum::http::StatusCode;
 use punctual_server::{HIDDEN, Redaction, Role};
 use serde_json::{Value, json};
 
@@ -78,4 +79,38 @@ async fn a_value_hidden_within_a_payload_comes_back_when_the_rest_is_as_it_was()
     assert_eq!(stored(&site).await, json!({"pin": 17, "who": "ada"}));
     let other = spec(json!({"pin": HIDDEN, "who": "bob"}));
     assert_eq!(site.call("PUT", "/api/v1/jobs/pay", &other).await.status, 422);
+}
+
+// Finding F7 of the security review.
+// spec: C-6
+#[tokio::test]
+async fn what_is_hidden_can_neither_be_guessed_by_a_filter_nor_cloned_into_the_open() {
+    let site = site();
+    let (viewer, operator) = (site.as_role(Role::Viewer), site.as_role(Role::Operator));
+    let message = json!({"topic": "salaries", "json": {"paid": 4711}});
+    let sent = site.as_role(Role::Admin).post("/api/v1/messages", &message).await;
+    let id = sent.json["id"].as_str().unwrap();
+    for guess in ["paid:4711", "paid:4712"] {
+        let found = viewer.get(&format!("/api/v1/messages?topic=salaries&payload={guess}")).await;
+        assert_eq!(found.json["items"], json!([]), "{guess}: {}", found.text);
+    }
+    let clone = format!("/api/v1/messages/{id}/clone");
+    let open = operator.post(&clone, &json!({"topic": "open"})).await;
+    assert_eq!(open.status, StatusCode::FORBIDDEN, "{}", open.text);
+    let again = operator.post(&clone, &json!({})).await;
+    assert_eq!(again.status, StatusCode::CREATED, "under its own topic it stays hidden");
+    let replaced = operator.post(&clone, &json!({"topic": "open", "json": {"paid": 0}})).await;
+    assert_eq!(replaced.status, StatusCode::CREATED, "{}", replaced.text);
+    let headers = json!({"X-Key": "s3cr3t-key"});
+    let job = json!({"name": "ping", "cron": "0 2 * * *",
+        "http": {"url": "https://example.com", "headers": headers}});
+    let admin = site.as_role(Role::Admin);
+    assert_eq!(admin.post("/api/v1/jobs", &job).await.status, StatusCode::CREATED);
+    assert!(admin.post("/api/v1/jobs/ping/trigger", &json!({})).await.status.is_success());
+    for (guess, count) in
+        [("target.http.headers.X-Key:s3cr3t-key", 0), ("target.http.url:https://example.com", 1)]
+    {
+        let found = viewer.get(&format!("/api/v1/messages?payload={guess}")).await;
+        assert_eq!(found.json["items"].as_array().unwrap().len(), count, "{guess}");
+    }
 }

@@ -50,7 +50,7 @@ impl Bench {
     /// Runs a target once and answers the record of its first attempt.
     async fn run(&self, target: Target, payload: Value, terms: Terms) -> Execution {
         let work = Work { target, payload: Some(payload) };
-        let topic = work.target.topic().to_owned();
+        let topic = work.target.topic().unwrap();
         let mut events = self.punctual.events().listen();
         let published = self.publisher().publish(topic, &work).terms(terms).await.unwrap();
         let filter =

@@ -41,7 +41,7 @@ impl Inner {
         let mut groups = Vec::with_capacity(rows.len());
         for row in rows {
             let topic: &str = row.get(0);
-            groups.push((Topic::new(topic)?, row.get(1)));
+            groups.push((Topic::stored(topic)?, row.get(1)));
         }
         Ok(groups)
     }

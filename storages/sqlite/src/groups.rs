@@ -37,7 +37,7 @@ pub(crate) fn list(connection: &Connection) -> Tried<Vec<(Topic, String)>> {
     let mut groups = Vec::new();
     for row in rows {
         let (topic, group) = row?;
-        groups.push((Topic::new(topic)?, group));
+        groups.push((Topic::stored(topic)?, group));
     }
     Ok(groups)
 }

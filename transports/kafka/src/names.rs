@@ -46,7 +46,7 @@ pub(crate) fn topic_of(prefix: &str, name: &str) -> Option<Topic> {
     if name.starts_with("__") || topic.ends_with(DEAD) || topic.ends_with(INVALID) {
         return None;
     }
-    Topic::new(topic).ok()
+    Topic::stored(topic).ok()
 }
 
 /// Refuses a prefix that no name can begin with.

@@ -77,7 +77,7 @@ pub(crate) fn topic_of(prefix: &str, name: &str) -> Option<Topic> {
     let rest = name.strip_prefix(prefix)?.strip_prefix("/member/")?;
     let (_, rest) = rest.split_once('/')?;
     let (_, written) = rest.split_once('/')?;
-    let topic = Topic::new(read(written)?).ok()?;
+    let topic = Topic::stored(read(written)?).ok()?;
     // What was not written here may read as a topic by accident.
     (path(topic.as_str()) == written).then_some(topic)
 }

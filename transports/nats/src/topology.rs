@@ -142,7 +142,7 @@ impl Topology {
 
     fn topic_of(&self, config: &stream::Config) -> Option<Topic> {
         let told = config.description.as_deref()?.strip_prefix(DESCRIPTION)?;
-        Topic::new(told).ok().filter(|_| self.names.owns(&config.name))
+        Topic::stored(told).ok().filter(|_| self.names.owns(&config.name))
     }
 
     async fn stream(&self, topic: &str) -> Result<stream::Info> {

@@ -58,7 +58,7 @@ pub(crate) fn own(prefix: &str, topic: &Topic, group: &str) -> String {
 /// The topic whose stream has this name.
 pub(crate) fn topic_of(prefix: &str, key: &str) -> Option<Topic> {
     let name = key.strip_prefix(prefix)?.strip_prefix(':')?;
-    Topic::new(name).ok().filter(|topic| topic.as_str() == name)
+    Topic::stored(name).ok().filter(|topic| topic.as_str() == name)
 }
 
 /// Refuses a group whose name would not be told apart from others.

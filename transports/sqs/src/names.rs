@@ -72,7 +72,7 @@ impl Names {
     pub(crate) fn read(&self, name: &str) -> Option<(Topic, String)> {
         let rest = name.strip_prefix(&self.prefix)?.strip_prefix('-')?;
         let (topic, group) = rest.split_once('-')?;
-        Some((Topic::new(read(topic)?).ok()?, read(group)?))
+        Some((Topic::stored(read(topic)?).ok()?, read(group)?))
     }
 }
 

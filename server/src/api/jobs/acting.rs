@@ -81,6 +81,12 @@ pub(super) async fn trigger(
 fn content(record: &JobRecord, payload: Value) -> Answer<Content> {
     let work = Work::of(record.job.topic.as_str(), &record.job.body.bytes);
     Ok(match work.target {
+        Target::Code(_) if record.job.topic.is_system() => {
+            return Err(Problem::conflict(format!(
+                "what the job {:?} does cannot be read, so it takes no payload; define it anew",
+                record.job.name
+            )));
+        }
         Target::Code(_) => Content::json(&payload)?,
         target => Content::json(&Work { target, payload: Some(payload) })?,
     })

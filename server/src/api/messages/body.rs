@@ -9,7 +9,7 @@ use serde_json::Value;
 use utoipa::ToSchema;
 
 use crate::redact::{HIDDEN, Redaction};
-use crate::spec::{Target, Work};
+use crate::spec::{COMMAND_TOPIC, HTTP_TOPIC, PUBLISH_TOPIC, Target, Work};
 
 /// The most bytes of a body that are shown.
 const SHOWN_MAX: usize = 64 << 10;
@@ -22,7 +22,7 @@ pub(crate) struct BodyView {
     /// The text, when it is text and not JSON, or JSON that is too long to show.
     text: Option<String>,
     /// The value, when it is JSON.
-    json: Option<Value>,
+    pub(super) json: Option<Value>,
     /// The bytes, when they are no text.
     base64: Option<String>,
     /// Whether only its beginning is shown.
@@ -36,8 +36,14 @@ impl BodyView {
     /// and of what it publishes no more than of the message it becomes.
     pub(crate) fn of(topic: &str, body: &Body, redaction: &Redaction) -> Self {
         let work = Work::of(topic, &body.bytes);
+        let is_target = [HTTP_TOPIC, COMMAND_TOPIC, PUBLISH_TOPIC].contains(&topic);
         let is_hidden = redaction.hides_topic(topic)
-            || matches!(&work.target, Target::Publish(publish) if redaction.hides_topic(&publish.topic));
+            || match &work.target {
+                Target::Publish(publish) => redaction.hides_topic(&publish.topic),
+                // Nobody knows what of it is secret.
+                Target::Code(_) => is_target,
+                Target::Http(_) | Target::Command(_) => false,
+            };
         if is_hidden && !body.bytes.is_empty() {
             let content_type = body.content_type.to_string();
             let text = Some(HIDDEN.to_owned());
@@ -115,6 +121,9 @@ mod tests {
         let calls = json!({"target": {"http": {"url": "http://x/", "headers": {"x-key": "hush"}}}});
         let shown = show("punctual.http", &body(calls)).json.unwrap();
         assert!(!shown.to_string().contains("hush") && shown.to_string().contains("http://x/"));
+        let odd = json!({"target": {"http": {"url": "http://x/", "headers": {"x-key": "hush"}}}, "more": 1});
+        let shown = show("punctual.http", &body(odd));
+        assert_eq!((shown.json, shown.text.as_deref()), (None, Some(HIDDEN)));
         assert_eq!(show("other", &body(json!({"paid": 5}))).json, Some(json!({"paid": 5})));
     }
 

@@ -130,7 +130,7 @@ impl MessageQuery {
         let filter = MessageFilter {
             states,
             queue,
-            topic: checked("topic", self.topic.as_ref(), |text| Topic::new(text))?,
+            topic: checked("topic", self.topic.as_ref(), |text| Topic::stored(text))?,
             key: self.key.as_deref().map(Key::written),
             job: checked("job", self.job.as_ref(), |text| JobName::new(text))?,
             batch: checked("batch", self.batch.as_ref(), BatchId::from_str)?,
@@ -264,10 +264,10 @@ impl Wanted {
             && self.until.is_none_or(|until| created < until)
             && self.error.as_ref().is_none_or(|part| holds(record.error.as_deref(), part))
             && self.search.as_ref().is_none_or(|part| found(record, part))
-            && self
-                .payload
-                .as_ref()
-                .is_none_or(|part| part.is_in(&record.message.body, app.redaction()))
+            && self.payload.as_ref().is_none_or(|part| {
+                let message = &record.message;
+                part.is_in(message.topic.as_str(), &message.body, app.redaction())
+            })
     }
 }
 

@@ -4,6 +4,7 @@
 use punctual::model::Body;
 use serde_json::Value;
 
+use super::body::BodyView;
 use crate::problem::{Answer, Problem};
 use crate::redact::Redaction;
 
@@ -37,14 +38,13 @@ impl Part {
         Ok(Self { names, value: value.to_owned() })
     }
 
-    /// Whether a content has it, as far as people may see.
-    pub(super) fn is_in(&self, body: &Body, redaction: &Redaction) -> bool {
+    /// Whether the content of a message has it, as far as people may see.
+    pub(super) fn is_in(&self, topic: &str, body: &Body, redaction: &Redaction) -> bool {
         if body.bytes.len() > LENGTH_MAX {
             return false;
         }
-        let Ok(mut json) = serde_json::from_slice::<Value>(&body.bytes) else { return false };
-        redaction.hide(&mut json);
-        below(&json, &self.names, &self.value)
+        let shown = BodyView::of(topic, body, redaction).json;
+        shown.is_some_and(|json| below(&json, &self.names, &self.value))
     }
 }
 
@@ -91,13 +91,13 @@ mod tests {
             ("user.id.more:42", false),
             ("user.password:secret", false),
         ] {
-            assert_eq!(Part::parse(text).unwrap().is_in(&body, &redaction), found, "{text}");
+            assert_eq!(Part::parse(text).unwrap().is_in("t", &body, &redaction), found, "{text}");
         }
         let other = Body::raw("no json", "text/plain");
-        assert!(!Part::parse("a:b").unwrap().is_in(&other, &redaction));
+        assert!(!Part::parse("a:b").unwrap().is_in("t", &other, &redaction));
         let long = json!({ "a": "b", "long": "x".repeat(LENGTH_MAX) }).to_string();
         let long = Body::raw(long, "application/json");
-        assert!(!Part::parse("a:b").unwrap().is_in(&long, &redaction));
+        assert!(!Part::parse("a:b").unwrap().is_in("t", &long, &redaction));
     }
 
     #[test]

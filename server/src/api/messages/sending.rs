@@ -18,7 +18,7 @@ use super::draft::PublishRequest;
 use crate::app::App;
 use crate::audit::Change;
 use crate::auth::Scope;
-use crate::caller::Caller;
+use crate::caller::{Caller, Role};
 use crate::extract::{Body, Path};
 use crate::problem::{Answer, Problem};
 
@@ -117,8 +117,14 @@ pub(crate) async fn clone(
     caller.must_have(Scope::Publish)?;
     let id = message_id(&id)?;
     let record = app.punctual.admin().message(id).await?.ok_or_else(|| unknown(id))?;
+    let takes_content = !edits.has_content();
     let (request, content) = like(&record, edits)?;
     let message = &record.message;
+    let hides = |topic: &str| app.redaction().hides_topic(topic);
+    if takes_content && hides(message.topic.as_str()) && !hides(request.topic()?) {
+        // Under another topic everybody would see it.
+        caller.must_be(Role::Admin)?;
+    }
     let story =
         message.trail.correlation.as_ref().map_or_else(|| id.to_string(), ToString::to_string);
     let mut publish = request.publish_with(&app, content)?.correlation(story);

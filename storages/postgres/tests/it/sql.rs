@@ -64,6 +64,7 @@ async fn sql_has_the_rules_for_names_of_the_library() {
         "''",
         "'  '",
         "'~relay/x'",
+        "'punctual.command'",
         "E'two\\nlines'",
         "repeat('x', 201)",
         "'mail', queue => '~mine'",

@@ -1,0 +1,70 @@
+//! Topics that begin with `punctual.` belong to the server: whatever comes from outside cannot name them.
+//! (Finding F1 of the security review.)
+
+use axum::http::StatusCode;
+use punctual_server::{COMMAND_TOPIC, HTTP_TOPIC, PUBLISH_TOPIC, Role, WEBHOOK_TOPIC};
+use serde_json::json;
+
+use crate::site::Answered;
+use crate::work::idle;
+
+fn is_refused(answered: &Answered) {
+    assert_eq!(answered.status, StatusCode::UNPROCESSABLE_ENTITY, "{}", answered.text);
+    assert!(answered.text.contains("keeps for itself"), "{}", answered.text);
+}
+
+// spec: C-6, T-56
+#[tokio::test]
+async fn nobody_sends_to_a_topic_of_the_server() {
+    let site = idle();
+    let sent = site.post("/api/v1/messages", &json!({ "topic": "mail" })).await;
+    let clone = format!("/api/v1/messages/{}/clone", sent.json["id"].as_str().unwrap());
+    for topic in [HTTP_TOPIC, COMMAND_TOPIC, PUBLISH_TOPIC, WEBHOOK_TOPIC, "punctual.anything"] {
+        let target = json!({ "command": { "program": "id", "shell": true } });
+        let message = json!({ "topic": topic, "json": { "target": target } });
+        for role in [Role::Operator, Role::Admin] {
+            let site = site.as_role(role);
+            is_refused(&site.post("/api/v1/messages", &message).await);
+            let items = json!({ "items": [{ "topic": "mail" }, message] });
+            is_refused(&site.post("/api/v1/messages/batch", &items).await);
+            is_refused(&site.post(&clone, &json!({ "topic": topic })).await);
+        }
+        let admin = site.as_role(Role::Admin);
+        let job = json!({ "name": "j", "cron": "0 2 * * *", "topic": topic });
+        is_refused(&admin.post("/api/v1/jobs", &job).await);
+        let job = json!({ "name": "j", "cron": "0 2 * * *", "publish": { "topic": topic } });
+        is_refused(&admin.post("/api/v1/jobs", &job).await);
+    }
+    let count = site.get("/api/v1/messages/count").await;
+    assert_eq!(count.json["count"], 1, "only the one to mail was stored");
+}
+
+// spec: C-6
+#[tokio::test]
+async fn filters_may_name_the_topics_of_the_server() {
+    let site = idle();
+    for path in ["messages", "executions"] {
+        let listed = site.get(&format!("/api/v1/{path}?topic={HTTP_TOPIC}")).await;
+        assert_eq!((listed.status, &listed.json["items"]), (StatusCode::OK, &json!([])));
+    }
+}
+
+// spec: C-6
+#[tokio::test]
+async fn a_message_of_a_job_with_a_target_can_be_sent_again_but_not_cloned() {
+    let site = idle();
+    let admin = site.as_role(Role::Admin);
+    let job =
+        json!({ "name": "ping", "cron": "0 2 * * *", "http": { "url": "https://example.com" } });
+    let made = admin.post("/api/v1/jobs", &job).await;
+    assert_eq!(made.status, StatusCode::CREATED, "{}", made.text);
+    let run = admin.post("/api/v1/jobs/ping/trigger", &json!({})).await;
+    assert!(run.status.is_success(), "{}", run.text);
+    let listed = site.get(&format!("/api/v1/messages?topic={HTTP_TOPIC}")).await;
+    let id = listed.json["items"][0]["id"].as_str().unwrap().to_owned();
+    is_refused(&admin.post(&format!("/api/v1/messages/{id}/clone"), &json!({})).await);
+    let cancelled = admin.post(&format!("/api/v1/messages/{id}/cancel"), &json!({})).await;
+    assert!(cancelled.status.is_success(), "{}", cancelled.text);
+    let redriven = admin.post(&format!("/api/v1/messages/{id}/redrive"), &json!({})).await;
+    assert!(redriven.status.is_success(), "{}", redriven.text);
+}
