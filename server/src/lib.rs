@@ -43,6 +43,7 @@ mod targets;
 #[cfg(feature = "otlp")]
 mod telemetry;
 mod template;
+mod walk;
 mod webhooks;
 mod why;
 

@@ -15,6 +15,7 @@ use crate::api::{DeadGroups, Measured, TopicsSeen};
 use crate::cached::Cached;
 use crate::live::Live;
 use crate::metrics::Meters;
+use crate::walk::WALKS_AT_ONCE;
 
 /// The most workers elsewhere that wait for something to do at once.
 const WAITING_MAX: usize = 4_096;
@@ -45,8 +46,12 @@ pub(crate) struct Node {
     pub(crate) live: Live,
     /// Places for workers that wait.
     pub(crate) waiting: Arc<Semaphore>,
+    /// Places for walks over schedules.
+    pub(crate) walks: Arc<Semaphore>,
     /// Places for those who listen.
     pub(crate) listeners: Arc<Semaphore>,
+    /// How many places each of them has.
+    pub(crate) listening: Arc<Mutex<BTreeMap<String, usize>>>,
     /// When each worker elsewhere was last written down by this node.
     pub(crate) met: Mutex<BTreeMap<ProcessId, Timestamp>>,
     /// Queues that were paused because this process is to be quiet.
@@ -74,7 +79,9 @@ impl Node {
             meters: Meters::default(),
             live: Live::default(),
             waiting: Arc::new(Semaphore::new(WAITING_MAX)),
+            walks: Arc::new(Semaphore::new(WALKS_AT_ONCE)),
             listeners: Arc::new(Semaphore::new(LISTENERS_MAX)),
+            listening: Arc::default(),
             met: Mutex::default(),
             hushed: Mutex::default(),
             health: Cached::default(),

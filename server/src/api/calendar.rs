@@ -18,12 +18,13 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::api::clock_change::changes;
-use crate::api::jobs::future;
+use crate::api::jobs::future_runs;
 use crate::app::App;
 use crate::caller::{Caller, Role};
 use crate::extract::Query;
 use crate::problem::{Answer, Problem};
 use crate::statuses::statuses;
+use crate::walk::{Walk, walk_some};
 
 /// How many runs are listed when nobody says, and at most.
 const LIMIT_DEFAULT: usize = 1_000;
@@ -118,22 +119,25 @@ pub(super) async fn calendar(
     let now = app.clock.now();
     let (from, to, limit) = query.range(now)?;
     let status = statuses(&app).await?;
-    let records: Vec<&JobRecord> = status.jobs.iter().map(|job| &*job.record).collect();
     let behind = if to > now && from < now { limit - limit / 2 } else { limit };
     let (mut items, mut more) = if from < now {
         past(&app, (from, to.min(now)), behind).await?
     } else {
         (Vec::new(), false)
     };
-    if to > now {
-        let (ahead, is_long) =
-            ahead(&records, (from.max(now), to), now, limit - items.len().min(limit));
-        items.extend(ahead);
-        more |= is_long;
-    }
+    let left = limit - items.len().min(limit);
+    let ahead = walk_some(&app, move |walk| {
+        let records: Vec<&JobRecord> = status.jobs.iter().map(|job| &*job.record).collect();
+        let range = (from.max(now), to);
+        let (runs, is_long) =
+            if to > now { ahead(walk, &records, range, left) } else { (Vec::new(), false) };
+        (runs, is_long, transitions(&records, from, to))
+    });
+    let ((runs, is_long, transitions), is_short) = ahead.await?;
+    items.extend(runs);
+    more |= is_long || is_short;
     items.sort();
     let minutes = piles(&items);
-    let transitions = transitions(&records, from, to);
     Ok(Json(CalendarView { items, minutes, transitions, more }))
 }
 
@@ -205,21 +209,12 @@ async fn past(
 
 /// The next runs of all jobs in a range, and whether there are more.
 fn ahead(
+    walk: &Walk,
     records: &[&JobRecord],
-    (from, to): (Timestamp, Timestamp),
-    now: Timestamp,
+    range: (Timestamp, Timestamp),
     limit: usize,
 ) -> (Vec<CalendarRunView>, bool) {
-    let begin = |record: &'_ JobRecord| now.max(from).max(record.cursor.unwrap_or(now));
-    let mut runs: Vec<_> = records
-        .iter()
-        .map(|record| {
-            future(record, begin(record).max(from))
-                .filter(|(_, why)| why.is_none())
-                .map(|(at, _)| at)
-                .take_while(|at| *at < to)
-        })
-        .collect();
+    let mut runs: Vec<_> = records.iter().map(|record| future_runs(walk, record, range)).collect();
     // The next of each job; whoever is taken brings its next one.
     let mut heads: BinaryHeap<Reverse<(Timestamp, usize)>> = BinaryHeap::new();
     for (place, times) in runs.iter_mut().enumerate() {

@@ -118,6 +118,11 @@ pub(crate) fn just_before(at: Timestamp) -> Timestamp {
     at.checked_sub(jiff::SignedDuration::from_nanos(1)).unwrap_or(Timestamp::MIN)
 }
 
+/// The instant after, so that "from here on" means "strictly after" the one given.
+pub(crate) fn just_after(at: Timestamp) -> Timestamp {
+    at.checked_add(jiff::SignedDuration::from_nanos(1)).unwrap_or(Timestamp::MAX)
+}
+
 fn hours(time: Time) -> String {
     match time.second() {
         0 => format!("{:02}:{:02}", time.hour(), time.minute()),

@@ -22,7 +22,7 @@ use utoipa_axum::routes;
 
 use crate::app::App;
 
-pub(crate) use upcoming::{bounded, future};
+pub(crate) use upcoming::{bounded, future_runs};
 
 /// What this folder answers.
 pub(crate) fn routes() -> OpenApiRouter<App> {

@@ -15,6 +15,7 @@ use crate::app::App;
 use crate::caller::{Caller, Role};
 use crate::extract::Body;
 use crate::problem::{Answer, Problem};
+use crate::walk::walk;
 
 /// How many times are listed when nobody says.
 const COUNT_DEFAULT: usize = 5;
@@ -74,15 +75,17 @@ pub(super) async fn preview(
     let count = bounded("count", request.count, COUNT_DEFAULT)?;
     let schedule = request.schedule()?;
     let from = request.from.unwrap_or_else(|| app.clock.now());
-    let times = std::iter::successors(schedule.next(just_before(from)), |at| schedule.next(*at));
-    let occurrences: Vec<TimeView> =
-        times.take(count).map(|at| TimeView::new(&schedule, at)).collect();
-    Ok(Json(SchedulePreviewView {
-        in_words: schedule.describe(),
-        canonical: schedule.to_string(),
-        warnings: warnings(&schedule, &occurrences, from),
-        occurrences,
-    }))
+    let preview = walk(&app, move |walk| {
+        let times = walk.after(&schedule, just_before(from)).take(count);
+        let occurrences: Vec<TimeView> = times.map(|at| TimeView::new(&schedule, at)).collect();
+        SchedulePreviewView {
+            in_words: schedule.describe(),
+            canonical: schedule.to_string(),
+            warnings: warnings(&schedule, &occurrences, from),
+            occurrences,
+        }
+    });
+    Ok(Json(preview.await?))
 }
 
 impl SchedulePreviewRequest {

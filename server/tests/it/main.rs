@@ -5,6 +5,7 @@
 
 mod assembly;
 mod auth;
+mod bounds;
 mod dead;
 mod description;
 mod events;

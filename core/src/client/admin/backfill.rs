@@ -21,6 +21,9 @@ use crate::storage::{Enqueued, Entry};
 
 /// The most occurrences that the range of one backfill may hold.
 pub const OCCURRENCES_MAX: usize = 100_000;
+
+/// After how many of them other tasks get their turn.
+const STEPS_WITHOUT_YIELD: usize = 500;
 /// The most messages that one backfill may store.
 const MESSAGES_MAX: usize = 10_000;
 /// How many are stored in one step.
@@ -107,7 +110,7 @@ impl Admin {
         let record = self.job(job).await?;
         let now = self.process.now();
         check(backfill, (from, to), now)?;
-        let mut nominals = occurrences(&record, from, to)?;
+        let mut nominals = occurrences(&record, from, to).await?;
         let before = nominals.len();
         if backfill.which == Which::Missing && before > 0 {
             let there = self.present(&record, from).await?;
@@ -224,14 +227,19 @@ fn check(backfill: &Backfill, (from, to): (Timestamp, Timestamp), now: Timestamp
 }
 
 /// The occurrences of a range, oldest first, without those that the schedule itself will decide about.
-fn occurrences(record: &JobRecord, from: Timestamp, to: Timestamp) -> Result<Vec<Timestamp>> {
+async fn occurrences(record: &JobRecord, from: Timestamp, to: Timestamp) -> Result<Vec<Timestamp>> {
     let active = record.paused.is_none() && record.retired.is_none();
     let end = record.cursor.filter(|_| active).map_or(to, |cursor| cursor.min(to));
     let instant = SignedDuration::from_nanos(1);
     let first = from.checked_sub(instant).unwrap_or(Timestamp::MIN);
     let last = end.checked_sub(instant).unwrap_or(Timestamp::MIN);
-    let found: Vec<Timestamp> =
-        record.job.schedule.occurrences(first, last).take(OCCURRENCES_MAX + 1).collect();
+    let mut found = Vec::new();
+    for nominal in record.job.schedule.occurrences(first, last).take(OCCURRENCES_MAX + 1) {
+        found.push(nominal);
+        if found.len().is_multiple_of(STEPS_WITHOUT_YIELD) {
+            tokio::task::yield_now().await;
+        }
+    }
     if found.len() > OCCURRENCES_MAX {
         return Err(Error::invalid(format!(
             "the job {:?} has more than {OCCURRENCES_MAX} occurrences from {from} to {to}; give a shorter range",

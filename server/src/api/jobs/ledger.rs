@@ -16,6 +16,7 @@ use super::traces::Traces;
 use super::upcoming::future;
 use crate::api::clock_change::just_before;
 use crate::api::executions::milliseconds;
+use crate::walk::Walk;
 
 /// The most occurrences still to come that are worked out.
 const AHEAD_MAX: usize = 10_000;
@@ -61,6 +62,7 @@ pub(super) struct OccurrenceView {
 
 /// Everything that is known about the occurrences of a job.
 pub(super) struct Ledger<'a> {
+    walk: &'a Walk,
     record: &'a JobRecord,
     now: Timestamp,
     executions: BTreeMap<Timestamp, Vec<&'a Execution>>,
@@ -72,8 +74,14 @@ pub(super) struct Ledger<'a> {
 }
 
 impl<'a> Ledger<'a> {
-    pub(super) fn new(record: &'a JobRecord, traces: &'a Traces, now: Timestamp) -> Self {
+    pub(super) fn new(
+        walk: &'a Walk,
+        record: &'a JobRecord,
+        traces: &'a Traces,
+        now: Timestamp,
+    ) -> Self {
         let mut ledger = Self {
+            walk,
             record,
             now,
             executions: BTreeMap::new(),
@@ -111,7 +119,7 @@ impl<'a> Ledger<'a> {
         // The first occurrence of a job is the one after it was declared.
         let first = just_before(from).max(self.record.created_at);
         let mut nominals: BTreeSet<Timestamp> =
-            schedule.occurrences(first, to).take(limit + 1).collect();
+            self.walk.after(schedule, first).take_while(|at| *at <= to).take(limit + 1).collect();
         let is_long = nominals.len() > limit;
         if from <= to {
             nominals.extend(self.executions.range(from..=to).filter_map(|(nominal, all)| {
@@ -129,8 +137,10 @@ impl<'a> Ledger<'a> {
         // Where runs are counted, they are counted from now on.
         let is_counted = schedule.runs_max().is_some();
         let begin = if is_counted { self.now } else { self.now.max(from) };
-        let ahead: BTreeMap<Timestamp, Option<String>> =
-            future(self.record, begin).take_while(|(at, _)| *at <= last).take(AHEAD_MAX).collect();
+        let ahead: BTreeMap<Timestamp, Option<String>> = future(self.walk, self.record, begin)
+            .take_while(|(at, _)| *at <= last)
+            .take(AHEAD_MAX)
+            .collect();
         let next = nominals.last().copied().filter(|_| more);
         let views = nominals.into_iter().filter_map(|nominal| self.one(nominal, &ahead)).collect();
         (views, next)
@@ -138,7 +148,8 @@ impl<'a> Ledger<'a> {
 
     /// Whether a trace is about the schedule, and not a run by hand at just any time.
     fn belongs(&self, nominal: Timestamp, source: Source) -> bool {
-        let on_schedule = || self.record.job.schedule.next(just_before(nominal)) == Some(nominal);
+        let on_schedule =
+            || self.walk.next(&self.record.job.schedule, just_before(nominal)) == Some(nominal);
         matches!(source, Source::Scheduled | Source::Redriven) || on_schedule()
     }
 
@@ -253,17 +264,17 @@ impl<'a> Ledger<'a> {
 
     /// Whether a run that made up for several occurrences also stands for this one.
     fn covers(&self, facts: &MisfireFacts, nominal: Timestamp) -> bool {
-        let from = facts.misfired_from;
+        let (from, schedule) = (facts.misfired_from, &self.record.job.schedule);
         match facts.policy {
             MisfirePolicy::FireNow => {
                 nominal > from
                     && nominal <= facts.detected_at
-                    && self.record.job.schedule.count(from, nominal, facts.missed_count)
+                    && self.walk.count(schedule, (from, nominal), facts.missed_count)
                         < facts.missed_count
             }
             MisfirePolicy::FireOnce => {
                 nominal < from
-                    && self.record.job.schedule.count(nominal, from, facts.missed_count)
+                    && self.walk.count(schedule, (nominal, from), facts.missed_count)
                         < facts.missed_count
             }
             MisfirePolicy::FireAll | MisfirePolicy::SkipToNext => false,

@@ -1,5 +1,7 @@
 //! Every time of a job's schedule with what was decided about it.
 
+use std::sync::Arc;
+
 use axum::Json;
 use axum::extract::State;
 use jiff::Timestamp;
@@ -11,11 +13,13 @@ use super::finding::find;
 use super::ledger::{Ledger, OccurrenceView};
 use super::traces::traces;
 use super::upcoming::{bounded, future};
+use crate::api::clock_change::just_after;
 use crate::app::App;
 use crate::caller::{Caller, Role};
 use crate::extract::{Path, Query};
 use crate::page::Listing;
 use crate::problem::{Answer, Problem};
+use crate::walk::{Walk, walk};
 
 /// How many times are listed when nobody says.
 const LIMIT_DEFAULT: usize = 100;
@@ -55,15 +59,20 @@ pub(super) async fn occurrences(
     let limit = bounded("limit", query.limit, LIMIT_DEFAULT)?;
     let status = find(&app, &name).await?;
     let now = app.clock.now();
-    let (from, to) = query.span(&status.record, limit, now)?;
+    let record = Arc::new(*status.record);
+    let spanned = record.clone();
+    let (from, to) = walk(&app, move |walk| query.span(walk, &spanned, limit, now)).await??;
     let traces = traces(&app, &status.name, from).await?;
-    let (items, next) = Ledger::new(&status.record, &traces, now).list(from, to, limit);
+    let listed =
+        walk(&app, move |walk| Ledger::new(walk, &record, &traces, now).list(from, to, limit));
+    let (items, next) = listed.await?;
     Ok(Json(Listing { items, next: next.map(|next| next.to_string()) }))
 }
 
 impl OccurrencesQuery {
     fn span(
         &self,
+        walk: &Walk,
         record: &JobRecord,
         limit: usize,
         now: Timestamp,
@@ -71,17 +80,14 @@ impl OccurrencesQuery {
         let schedule = &record.job.schedule;
         let ahead = (limit / 4).max(1);
         let to = self.to.unwrap_or_else(|| {
-            future(record, now).take(ahead).last().map_or(now, |(last, _)| last)
+            future(walk, record, now).take(ahead).last().map_or(now, |(last, _)| last)
         });
         let behind = || {
             let end = to.min(now);
-            let past = std::iter::successors(Some(end), |at| schedule.prev(*at));
-            past.take(limit - limit / 4 + 1).last().unwrap_or(end)
+            walk.before(schedule, end).take(limit - limit / 4).last().unwrap_or(end)
         };
         let from = self.from.unwrap_or_else(behind);
-        let after = self.after.map(|after| {
-            after.checked_add(jiff::SignedDuration::from_nanos(1)).unwrap_or(Timestamp::MAX)
-        });
+        let after = self.after.map(just_after);
         if from > to {
             let problem = format!("{from} is later than the end {to}; swap them, or leave one out");
             return Err(

@@ -3,6 +3,7 @@
 use axum::Json;
 use axum::extract::State;
 use jiff::Timestamp;
+use punctual::Error;
 use punctual::model::JobRecord;
 use punctual::policy::{MisfirePolicy, Outage};
 use punctual::schedule::{format_duration, parse_duration};
@@ -14,6 +15,7 @@ use crate::app::App;
 use crate::caller::{Caller, Role};
 use crate::extract::{Path, Query};
 use crate::problem::{Answer, Problem};
+use crate::walk::walk;
 
 /// How long nothing would run.
 #[derive(Clone, Debug, Deserialize, IntoParams)]
@@ -81,9 +83,14 @@ pub(super) async fn preview(
     let refuse = |text: String| Problem::refused(format!("down: {text}")).field("down", text);
     let down = parse_duration(&query.down).map_err(|error| refuse(error.to_string()))?;
     let threshold = app.punctual.admin().misfire_threshold();
-    let outage = punctual::policy::outage(&record, down, threshold, app.clock.now())
-        .map_err(|error| refuse(error.to_string()))?;
-    let in_words = in_words(&record, &outage, &format_duration(down));
+    let now = app.clock.now();
+    // Its steps are bounded by the policy itself.
+    let thought = walk(&app, move |_| {
+        let outage = punctual::policy::outage(&record, down, threshold, now)?;
+        let in_words = in_words(&record, &outage, &format_duration(down));
+        Ok((outage, in_words))
+    });
+    let (outage, in_words) = thought.await?.map_err(|error: Error| refuse(error.to_string()))?;
     Ok(Json(OutageView {
         down_from: outage.from,
         down_to: outage.to,

@@ -1,0 +1,152 @@
+//! No request computes without a bound, whatever jobs there are: each is answered soon, and the process goes
+//! on working meanwhile. (Finding F2 of the security review.)
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use punctual::client::PauseRequest;
+use punctual::clock::{Clock, add, between};
+use punctual::{Job, Occurrence, SystemClock};
+use serde_json::Value;
+
+use crate::living::Living;
+
+/// How long an answer may take. The best of a few tries counts, because other programs run on this machine.
+const ANSWERED_WITHIN: Duration = Duration::from_secs(1);
+const TRIES: usize = 3;
+
+/// Endpoints that never end, and those that change something although they are read.
+const LEFT_OUT: [&str; 3] =
+    ["/api/v1/events", "/api/v1/session/oidc", "/api/v1/session/oidc/return"];
+
+/// A server with a job of every second, and a thousand others of the kinds that were once walked without end.
+async fn crowded() -> (Living, Arc<AtomicU64>) {
+    let runs = Arc::new(AtomicU64::new(0));
+    let counted = runs.clone();
+    let count = move |_: Occurrence| {
+        counted.fetch_add(1, Ordering::Relaxed);
+        async {}
+    };
+    let every_second = Job::cron("runs", "* * * * * *");
+    let living = Living::start(|builder, _| builder.job(every_second, count)).await;
+    let admin = living.app.punctual.admin();
+    let kinds = [
+        ("paused", "* * * * * *"),
+        ("ends-late", "* * * * *"),
+        ("disabled", "*/5 * * * *"),
+        ("never", "0 0 31 2 *"),
+    ];
+    let name = |kind: &str, number: usize| format!("{kind}-{number}");
+    let jobs = kinds.iter().flat_map(|(kind, cron)| {
+        (0..250).map(move |number| Job::cron(name(kind, number), *cron).topic("nobody"))
+    });
+    admin.reconcile("crowd", jobs.collect()).await.unwrap();
+    for (kind, until) in
+        [("paused", None), ("ends-late", Some("2999-01-01T00:00:00Z")), ("disabled", None)]
+    {
+        for number in 0..250 {
+            let until = until.map(|text| text.parse().unwrap());
+            let pause = PauseRequest { by: "ada".into(), reason: "test".into(), until };
+            admin.pause(name(kind, number), pause).await.unwrap();
+        }
+    }
+    (living, runs)
+}
+
+/// Every path that can be read, with names that exist.
+async fn paths(living: &Living) -> Vec<String> {
+    let document = living.get("/api/openapi.json").await;
+    let published =
+        living.call("POST", "/api/v1/messages", &serde_json::json!({ "topic": "t" })).await;
+    let message = published.1["id"].as_str().unwrap().to_owned();
+    let mut found = Vec::new();
+    for (path, item) in document["paths"].as_object().unwrap() {
+        if item["get"].is_null() || LEFT_OUT.contains(&path.as_str()) {
+            continue;
+        }
+        if path.contains("/jobs/{name}") {
+            for job in ["runs", "paused-1", "ends-late-1", "disabled-1", "never-1"] {
+                found.push(path.replace("{name}", job));
+            }
+            continue;
+        }
+        let named = path.replace("{id}", &message).replace("{name}", "default");
+        assert!(!named.contains('{'), "{path} has a part that this test does not know");
+        found.push(named);
+    }
+    let far = "from=2026-01-01T00:00:00Z&to=2026-12-31T00:00:00Z";
+    found.push(format!("/api/v1/calendar?{far}&limit=10000"));
+    for job in ["paused-1", "ends-late-1", "never-1"] {
+        found.push(format!("/api/v1/jobs/{job}/occurrences?{far}&limit=1000"));
+        found.push(format!("/api/v1/jobs/{job}/upcoming?count=1000"));
+        found.push(format!("/api/v1/jobs/{job}/misfire-preview?down=366d"));
+    }
+    found
+}
+
+/// Whether a path is answered in time, in one of a few tries; how long the quickest took.
+async fn quickest(living: &Living, path: &str) -> Duration {
+    let mut quickest = Duration::MAX;
+    for _ in 0..TRIES {
+        let began = SystemClock.now();
+        let (status, answer) = living.call("GET", path, &Value::Null).await;
+        assert!(status < 500, "{path}: {status} {answer}");
+        quickest = quickest.min(between(began, SystemClock.now()));
+        if quickest < ANSWERED_WITHIN {
+            break;
+        }
+    }
+    quickest
+}
+
+// spec: C-7
+#[tokio::test]
+async fn every_answer_is_bounded_and_the_process_goes_on_working() {
+    let (living, runs) = crowded().await;
+    let began = SystemClock.now();
+    let paths = paths(&living).await;
+    assert!(paths.len() > 40, "{paths:?}");
+    for path in &paths {
+        let took = quickest(&living, path).await;
+        assert!(took < ANSWERED_WITHIN, "{path} took {took:?}");
+    }
+    // All of this on one thread, on which the job of every second ran as well.
+    let before = runs.load(Ordering::Relaxed);
+    let (passed, patience) = (between(began, SystemClock.now()), Duration::from_secs(30));
+    while runs.load(Ordering::Relaxed) < before + 2 {
+        assert!(between(began, SystemClock.now()) < passed + patience, "the job stopped running");
+        SystemClock.sleep_until(add(SystemClock.now(), Duration::from_millis(50))).await;
+    }
+}
+
+// spec: C-7
+#[tokio::test]
+async fn the_calendar_knows_what_a_pause_covers() {
+    let site = crate::work::idle();
+    let jobs = vec![
+        Job::cron("open", "0 * * * *").topic("t"),
+        Job::cron("paused", "0 * * * *").topic("t"),
+        Job::cron("resumes", "0 * * * *").topic("t"),
+    ];
+    let admin = site.app.punctual.admin();
+    admin.reconcile("file", jobs).await.unwrap();
+    for (name, until) in [("paused", None), ("resumes", Some("2026-03-01T15:00:00Z"))] {
+        let until = until.map(|text| text.parse().unwrap());
+        let pause = PauseRequest { by: "ada".into(), reason: "test".into(), until };
+        admin.pause(name, pause).await.unwrap();
+    }
+    let shown = site.get("/api/v1/calendar?to=2026-03-01T18:00:00Z").await.json;
+    let runs: Vec<(&str, &str)> = shown["items"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|run| (&run["at"].as_str().unwrap()[11..13], run["job"].as_str().unwrap()))
+        .collect();
+    let open = ["13", "14", "15", "16", "17"].map(|hour| (hour, "open"));
+    let mut expected = open.to_vec();
+    expected.extend([("16", "resumes"), ("17", "resumes")]);
+    expected.sort_unstable();
+    assert_eq!(runs, expected);
+    assert_eq!(shown["more"], false);
+}
