@@ -40,6 +40,7 @@ use utoipa_axum::router::OpenApiRouter;
 pub(crate) use dead_letters::DeadGroups;
 pub(crate) use events::{check_kinds, means};
 pub(crate) use executions::milliseconds;
+pub(crate) use messages::BATCH_LENGTH_MAX;
 pub(crate) use queues::Measured;
 pub(crate) use topics::Topics as TopicsSeen;
 

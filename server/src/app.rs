@@ -10,6 +10,7 @@ use serde_json::Value;
 
 use crate::audit::Audit;
 use crate::auth::{Auth, AuthSettings, Authenticate};
+use crate::config::RedactConfig;
 use crate::metrics::Meters;
 use crate::node::{Identity, Node};
 use crate::queues::Ours;
@@ -55,7 +56,9 @@ impl App {
     pub fn new(parts: Parts) -> Self {
         let audit = Audit::new(parts.documents.clone(), parts.clock.clone());
         let auth = Auth::new(AuthSettings::default(), &parts.documents, &parts.clock);
-        let (redaction, ours) = (Arc::default(), Arc::default());
+        // What the configuration of the server hides when it says nothing.
+        let redaction = Redaction::new(&RedactConfig::default().names).unwrap_or_default();
+        let (redaction, ours) = (Arc::new(redaction), Arc::default());
         let node = Arc::new(Node::new(parts.clock.now()));
         let (demo, opened) = (false, None);
         let inner = Inner {

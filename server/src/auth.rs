@@ -1,10 +1,12 @@
 //! Who calls. A request shows a session's cookie, a token, a name and a password, or comes from a proxy that
 //! has asked already; each leads to a [`Caller`] or to none. What a caller may do is asked by the endpoints.
 
+mod changes;
 #[cfg(feature = "oidc")]
 mod oidc;
 mod origin;
 mod password;
+mod proxied;
 mod session;
 mod throttle;
 mod token;
@@ -32,16 +34,18 @@ pub(crate) use self::oidc::{Attempt, Person, Provider};
 pub(crate) use self::origin::address as address_of;
 pub(crate) use self::session::{COOKIE_NAME, csrf_of};
 pub use self::token::Scope;
-pub(crate) use self::token::Token;
+pub(crate) use self::token::{Owner, Token};
 pub(crate) use self::user::User;
 
+use self::changes::Changes;
 use self::password::Passwords;
+use self::proxied::Proxied;
 use self::session::Sessions;
 use self::throttle::Throttle;
 use self::token::Tokens;
 use self::user::Users;
 use crate::app::App;
-use crate::caller::{Caller, Role};
+use crate::caller::{Caller, Proof, Role};
 use crate::config::Networks;
 use crate::problem::{Answer, Problem};
 
@@ -103,6 +107,9 @@ pub struct Auth {
     pub(crate) users: Users,
     pub(crate) sessions: Sessions,
     pub(crate) tokens: Tokens,
+    /// What ended sessions and tokens on this node.
+    pub(crate) changes: Changes,
+    proxied: Proxied,
     #[cfg(feature = "oidc")]
     provider: Option<Arc<Provider>>,
     passwords: Passwords,
@@ -117,7 +124,10 @@ impl Auth {
         documents: &Arc<dyn Documents>,
         clock: &Arc<dyn Clock>,
     ) -> Self {
-        let sessions = Sessions::new(documents, clock, settings.session_length);
+        let changes = Changes::default();
+        let users = Users::new(documents, clock, &changes);
+        let length = settings.session_length;
+        let sessions = Sessions::new(documents, clock, (&users, &changes), length);
         #[cfg(feature = "oidc")]
         let provider = match &settings.mode {
             Mode::Oidc(oidc) => Some(Arc::new(Provider::new(oidc.clone(), clock.clone()))),
@@ -127,9 +137,11 @@ impl Auth {
             #[cfg(feature = "oidc")]
             provider,
             settings: Arc::new(settings),
-            users: Users::new(documents, clock),
+            users,
             sessions,
-            tokens: Tokens::new(documents, clock),
+            tokens: Tokens::new(documents, clock, &changes),
+            changes,
+            proxied: Proxied::new(documents, clock),
             passwords: Passwords::default(),
             throttle: Arc::default(),
             clock: clock.clone(),
@@ -234,13 +246,10 @@ impl Auth {
         if let Some(text) = authorization(&parts.headers) {
             return self.authorized(text, from).await.map(Some);
         }
-        if let Some(secret) = query_token(parts) {
-            return self.bearer(secret, from).await.map(Some);
-        }
         match &self.settings.mode {
             Mode::None => {
-                origin::check_host(&parts.headers)?;
-                Ok(Some(Caller { from, ..Caller::new("local", Role::Admin) }))
+                origin::check_host(parts, from.is_some())?;
+                Ok(Some(Caller { from, proof: Proof::Nobody, ..Caller::new("local", Role::Admin) }))
             }
             Mode::Password => self.by_cookie(&parts.headers, from).await,
             Mode::Proxy(proxy) => self.by_proxy(proxy, &parts.headers, from).await,
@@ -257,7 +266,9 @@ impl Auth {
             Some((kind, pair)) if kind.eq_ignore_ascii_case("basic") => {
                 let (name, password) = basic(pair.trim()).ok_or_else(unreadable)?;
                 let user = self.check(&name, &password, from).await?;
-                Ok(Caller { from, ..Caller::new(user.name, user.role) })
+                let (id, generation) = (user.id.clone(), user.generation);
+                let proof = Proof::Password { id, generation };
+                Ok(Caller { from, proof, ..Caller::new(user.name, user.role) })
             }
             _ => Err(unreadable()),
         }
@@ -268,32 +279,70 @@ impl Auth {
             let sentence = "the token is unknown, revoked or has expired; make another one";
             Problem::new(StatusCode::UNAUTHORIZED, sentence)
         })?;
-        // A token is never more than the one who made it.
-        let owner = self.users.find(&token.user).await?;
-        let most = owner.as_ref().map_or(Role::Admin, |user| user.role);
-        let role = match owner {
-            Some(user) if user.disabled => {
-                let sentence = format!("the user {:?} of this token is disabled", user.name);
-                return Err(Problem::new(StatusCode::UNAUTHORIZED, sentence));
-            }
-            _ => token.role().min(most),
-        };
+        let most = self.most_of(&token).await?;
+        let role = token.role().min(most);
         let mut scopes = token.scopes.clone();
         scopes.retain(|scope| most >= scope.needs());
-        let (name, owner) = (format!("token {}", token.name), Some(token.user));
-        Ok(Caller { from, scopes, owner, ..Caller::new(name, role) })
+        let name = format!("{} (token {})", token.user, token.name);
+        let proof = Proof::Token { id: token.id, owner: token.owner };
+        let owner = Some(token.user);
+        Ok(Caller { from, scopes, owner, proof, ..Caller::new(name, role) })
+    }
+
+    /// The most that a token may: what its owner may at the moment.
+    async fn most_of(&self, token: &Token) -> Answer<Role> {
+        let gone = |why: &str| {
+            let sentence = format!("the user {:?} of this token {why}", token.user);
+            Problem::new(StatusCode::UNAUTHORIZED, sentence)
+        };
+        match &token.owner {
+            Owner::Local => Ok(Role::Admin),
+            Owner::Proxied => {
+                let role = self.proxied.role(&token.user).await?;
+                role.ok_or_else(|| gone("is not known to the proxy any more"))
+            }
+            Owner::User(_) => {
+                let user = self.users.find(&token.user).await?;
+                let user = user.filter(|user| token.is_of(user));
+                let user = user.ok_or_else(|| gone("is gone"))?;
+                if user.disabled { Err(gone("is disabled")) } else { Ok(user.role) }
+            }
+        }
     }
 
     async fn by_cookie(&self, headers: &HeaderMap, from: Option<IpAddr>) -> Answer<Option<Caller>> {
         let Some(secret) = cookie(headers) else { return Ok(None) };
-        let Some(session) = self.sessions.find(&secret).await? else { return Ok(None) };
-        let user = self.users.find(&session.user).await?;
-        let user = user.filter(|user| !user.disabled && user.generation == session.generation);
-        let caller = user.map(|user| {
+        let user = self.sessions.user(&secret).await?;
+        Ok(user.map(|user| {
             let csrf = Some(csrf_of(&secret));
-            Caller { from, csrf, ..Caller::new(user.name, user.role) }
-        });
-        Ok(caller)
+            let proof = Proof::Session { secret, id: user.id };
+            Caller { from, csrf, proof, ..Caller::new(user.name, user.role) }
+        }))
+    }
+
+    /// Whether what let a caller in would still let them in as a viewer.
+    pub(crate) async fn still_lets_in(&self, caller: &Caller) -> Answer<bool> {
+        let role = match &caller.proof {
+            Proof::Application | Proof::Nobody => return Ok(true),
+            Proof::Proxy => self.proxied.role(&caller.name).await?,
+            Proof::Session { secret, .. } => {
+                self.sessions.user(secret).await?.map(|user| user.role)
+            }
+            Proof::Password { id, generation } => {
+                let user = self.users.find(&caller.name).await?;
+                let same = |user: &User| user.id == *id && user.generation == *generation;
+                user.filter(|user| same(user) && !user.disabled).map(|user| user.role)
+            }
+            Proof::Token { id, .. } => match self.tokens.get(id).await? {
+                None => None,
+                Some(token) => match self.most_of(&token).await {
+                    Ok(most) => Some(token.role().min(most)),
+                    Err(problem) if problem.status() == StatusCode::UNAUTHORIZED => None,
+                    Err(problem) => return Err(problem),
+                },
+            },
+        };
+        Ok(role.is_some_and(|role| role >= Role::Viewer))
     }
 
     async fn by_proxy(
@@ -317,17 +366,19 @@ impl Auth {
             })?,
             None => self.users.find(name).await?.map_or(Role::Viewer, |user| user.role),
         };
-        Ok(Some(Caller { from, ..Caller::new(name, role) }))
+        self.proxied.came(name, role).await?;
+        Ok(Some(Caller { from, proof: Proof::Proxy, ..Caller::new(name, role) }))
     }
 }
 
-/// Finds out who calls, and refuses changes that another site makes a browser send. Whom the application
-/// around this router has put in is left alone.
+/// Finds out who calls, unless the application around this router has put somebody in, and refuses changes
+/// that another site makes a browser send.
 pub(crate) async fn known(app: &App, request: Request) -> Answer<Request> {
-    if request.extensions().get::<Caller>().is_some() {
-        return Ok(request);
-    }
     let (mut parts, body) = request.into_parts();
+    if let Some(caller) = parts.extensions.get::<Caller>() {
+        origin::check(&parts, Some(caller))?;
+        return Ok(Request::from_parts(parts, body));
+    }
     let from = origin::address(&parts);
     let caller = app.auth().caller(&parts, from).await?;
     origin::check(&parts, caller.as_ref())?;
@@ -339,12 +390,6 @@ pub(crate) async fn known(app: &App, request: Request) -> Answer<Request> {
 
 fn authorization(headers: &HeaderMap) -> Option<&str> {
     headers.get(AUTHORIZATION)?.to_str().ok()
-}
-
-/// A browser cannot give an event stream a header, so there, and only there, the query may hold the token.
-fn query_token(parts: &Parts) -> Option<&str> {
-    let query = parts.uri.query().filter(|_| parts.uri.path().ends_with("/events"))?;
-    query.split('&').find_map(|pair| pair.strip_prefix("token="))
 }
 
 /// The session's secret in the cookies.

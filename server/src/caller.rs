@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::app::App;
-use crate::auth::Scope;
+use crate::auth::{Owner, Scope};
 use crate::problem::{Answer, Problem};
 
 /// What somebody may do; each may what those before may.
@@ -68,12 +68,60 @@ pub struct Caller {
     pub csrf: Option<String>,
     /// Whose token it is, when a token says who calls.
     pub owner: Option<String>,
+    /// What says who calls.
+    pub(crate) proof: Proof,
+}
+
+/// What says who calls.
+#[derive(Clone, Debug)]
+pub(crate) enum Proof {
+    /// The application around the server.
+    Application,
+    /// Nobody is asked here.
+    Nobody,
+    /// The header of a proxy.
+    Proxy,
+    /// A cookie, of the user with this id.
+    Session { secret: String, id: String },
+    /// The password of the user with this id.
+    Password { id: String, generation: u64 },
+    /// A token.
+    Token { id: String, owner: Owner },
 }
 
 impl Caller {
     /// Somebody of a role.
     pub fn new(name: impl Into<String>, role: Role) -> Self {
-        Self { name: name.into(), role, from: None, scopes: Vec::new(), csrf: None, owner: None }
+        Self {
+            name: name.into(),
+            role,
+            from: None,
+            scopes: Vec::new(),
+            csrf: None,
+            owner: None,
+            proof: Proof::Application,
+        }
+    }
+
+    /// What no two callers share, whatever they are called: what is kept for one of them is kept by this.
+    pub(crate) fn identity(&self) -> String {
+        match &self.proof {
+            Proof::Application => format!("application {}", self.name),
+            Proof::Nobody => "nobody".to_owned(),
+            Proof::Proxy => format!("proxy {}", self.name),
+            Proof::Session { id, .. } | Proof::Password { id, .. } => format!("user {id}"),
+            Proof::Token { id, .. } => format!("token {id}"),
+        }
+    }
+
+    /// Who owns the tokens that this caller makes.
+    pub(crate) fn owning(&self) -> Owner {
+        match &self.proof {
+            Proof::Application | Proof::Nobody => Owner::Local,
+            Proof::Proxy => Owner::Proxied,
+            Proof::Session { id, .. } | Proof::Password { id, .. } => Owner::User(id.clone()),
+            Proof::Token { owner, .. } => owner.clone(),
+        }
     }
 
     /// The person behind the call: the owner of the token, or who calls.

@@ -18,9 +18,11 @@ use punctual::{Error, Result};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
+use crate::api::BATCH_LENGTH_MAX;
 use crate::app::App;
 use crate::caller::Caller;
 use crate::problem::{Answer, Problem};
+use crate::surround::BODY_MAX;
 
 /// The kind of the documents.
 const KIND: &str = "idempotency";
@@ -34,12 +36,13 @@ const KEY_LENGTH_MAX: usize = 200;
 const KEPT: Duration = Duration::from_secs(24 * 60 * 60);
 /// How long a request may be under way. A process that ends in between leaves the key taken for so long.
 const UNDER_WAY_MAX: Duration = Duration::from_secs(5 * 60);
-/// The most bytes of a request with a key.
-const REQUEST_LENGTH_MAX: usize = 16 << 20;
 /// The most bytes of an answer; every endpoint stays far below.
 const ANSWER_LENGTH_MAX: usize = 64 << 20;
-/// Endpoints whose answers hold secrets, which must not be kept.
-const SECRETS: [&str; 3] = ["/api/v1/session", "/api/v1/tokens", "/api/v1/webhooks"];
+/// Endpoints whose requests or answers hold secrets, of which nothing must be kept, not even a hash.
+const SECRETS: [&str; 4] =
+    ["/api/v1/session", "/api/v1/tokens", "/api/v1/users", "/api/v1/webhooks"];
+/// The endpoint whose requests may be longer than others.
+const BATCH: &str = "/api/v1/messages/batch";
 /// The headers of an answer that are kept with it.
 const HEADERS: [HeaderName; 3] = [CONTENT_TYPE, ETAG, LOCATION];
 
@@ -75,7 +78,9 @@ pub(crate) async fn remembered(app: App, request: Request, next: Next) -> Respon
     let Some(caller) = request.extensions().get::<Caller>().cloned() else {
         return next.run(request).await;
     };
-    keyed(app, &caller.name, &key, request, next).await.unwrap_or_else(IntoResponse::into_response)
+    keyed(app, &caller.identity(), &key, request, next)
+        .await
+        .unwrap_or_else(IntoResponse::into_response)
 }
 
 /// Forgets how jobs are when a change of one is over, however it ended, so that it shows at once.
@@ -108,15 +113,17 @@ async fn keyed(
     next: Next,
 ) -> Answer<Response> {
     let (parts, body) = request.into_parts();
-    let body = to_bytes(body, REQUEST_LENGTH_MAX).await.map_err(|_| {
+    let path = parts.uri.path_and_query().map_or("", |path| path.as_str());
+    let length_max = if path.starts_with(BATCH) { BATCH_LENGTH_MAX } else { BODY_MAX };
+    let body = to_bytes(body, length_max).await.map_err(|_| {
         Problem::new(
             StatusCode::PAYLOAD_TOO_LARGE,
-            format!("a request with an Idempotency-Key may have {REQUEST_LENGTH_MAX} bytes; send less at once"),
+            format!("the request has more than {length_max} bytes; send less at once"),
         )
     })?;
-    let path = parts.uri.path_and_query().map_or("", |path| path.as_str());
-    let fingerprint = digest(&[parts.method.as_str().as_bytes(), path.as_bytes(), &body]);
     let secret = SECRETS.iter().any(|prefix| path.starts_with(prefix));
+    let shown: &[u8] = if secret { b"" } else { &body };
+    let fingerprint = digest(&[parts.method.as_str().as_bytes(), path.as_bytes(), shown]);
     let place = digest(&[caller.as_bytes(), key.as_bytes()]);
     let remembered = Remembered { fingerprint, answer: None };
     let now = app.clock.now();

@@ -22,6 +22,8 @@ use crate::caller::Caller;
 
 /// The kind of the documents; [`crate::surroundings`] reads them too.
 const KIND: &str = "worker";
+/// What kind of process a worker over HTTP is.
+const HTTP: &str = "http";
 /// The kind of the documents that tell a process to be quiet.
 const QUIET: &str = "quiet";
 /// How often a node writes itself down.
@@ -169,6 +171,13 @@ pub(crate) async fn met(app: &App, worker: Elsewhere) -> Result<()> {
     }
     let key = worker.worker.to_string();
     let before = app.documents.get(KIND, &key, now).await?.and_then(|document| read(document).ok());
+    let before = match elsewhere(app, worker.worker, before) {
+        Ok(before) => before,
+        Err(error) => {
+            app.node().met.lock().unwrap_or_else(PoisonError::into_inner).remove(&worker.worker);
+            return Err(error);
+        }
+    };
     let mut queues = before.as_ref().map(|before| before.0.queues.clone()).unwrap_or_default();
     queues.retain(|queue| queue.name != worker.queue.name);
     queues.push(worker.queue);
@@ -178,7 +187,7 @@ pub(crate) async fn met(app: &App, worker: Elsewhere) -> Result<()> {
         host: worker.host,
         pid: None,
         version: None,
-        kind: "http".to_owned(),
+        kind: HTTP.to_owned(),
         roles: vec!["worker".to_owned()],
         queues,
         topics: None,
@@ -193,10 +202,27 @@ pub(crate) async fn met(app: &App, worker: Elsewhere) -> Result<()> {
 
 /// Forgets a worker that said good-bye.
 pub(crate) async fn gone(app: &App, worker: ProcessId) -> Result<()> {
+    let known = app.documents.get(KIND, &worker.to_string(), app.clock.now()).await?;
+    elsewhere(app, worker, known.and_then(|document| read(document).ok()))?;
     app.node().met.lock().unwrap_or_else(PoisonError::into_inner).remove(&worker);
     let _ = app.documents.remove(KIND, &worker.to_string(), Seen::Any).await?;
     let _ = app.documents.remove(QUIET, &worker.to_string(), Seen::Any).await?;
     Ok(())
+}
+
+/// What is known of a worker over HTTP. The identity of a server is refused, under which none may appear.
+fn elsewhere(
+    app: &App,
+    worker: ProcessId,
+    known: Option<(Registered, Timestamp)>,
+) -> Result<Option<(Registered, Timestamp)>> {
+    let is_server = known.as_ref().is_some_and(|(registered, _)| registered.kind != HTTP);
+    if is_server || worker == app.punctual.process_id() {
+        return Err(Error::conflict(format!(
+            "{worker} is a server; a worker over HTTP needs an identity of its own"
+        )));
+    }
+    Ok(known)
 }
 
 /// Every process that is known, by identity, with the instant it was last seen.

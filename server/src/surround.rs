@@ -27,7 +27,7 @@ use crate::app::App;
 use crate::problem::Problem;
 
 /// The most bytes a request may have.
-const BODY_MAX: usize = 1 << 20;
+pub(crate) const BODY_MAX: usize = 1 << 20;
 /// How long a request may take, unless it waits by its nature.
 const PATIENCE: Duration = Duration::from_secs(30);
 /// Paths whose requests wait by their nature; each has a bound of its own.

@@ -42,6 +42,6 @@ export function Actions({ job, reload }) {
   return html`
     <${Act} kind="primary" disabled=${isRetired} title=${isRetired ? act.retired : null} cli=${cli.trigger(job.name)} onClick=${open('trigger')}>${act.trigger}<//>
     ${job.phase === 'paused' ? html`<${Act} cli=${cli.resume(job.name)} onClick=${resume}>${act.resume}<//>` : html`<${Act} disabled=${isRetired} cli=${cli.pause(job.name)} onClick=${open('pause')}>${act.pause}<//>`}
-    <${Act} disabled=${isRetired} cli=${cli.edit(job.name)} onClick=${open('edit')}>${act.edit}<//>
+    <${Act} role="admin" disabled=${isRetired} cli=${cli.edit(job.name)} onClick=${open('edit')}>${act.edit}<//>
     <${More} job=${job} />`;
 }

@@ -62,7 +62,7 @@ export function Edit({ job: given, onClose, onDone }) {
   const edit = changes(job, schedule, fields);
   const save = async () => { await send(job, edit); toast({ text: text.done }); onDone(); };
   const ready = Object.keys(edit).length > 0 && !preview.error;
-  return html`<${FormDialog} wide title=${text.title(job.name)} about=${text.about} button=${text.button} ready=${ready} cli=${ready ? cli.edit(job.name, edit) : null} onDo=${save} onClose=${onClose}>${(wrong) => html`<div class="halves">
+  return html`<${FormDialog} wide role="admin" title=${text.title(job.name)} about=${text.about} button=${text.button} ready=${ready} cli=${ready ? cli.edit(job.name, edit) : null} onDo=${save} onClose=${onClose}>${(wrong) => html`<div class="halves">
     <div>
       ${job.kind === 'once' ? null : html`<${ScheduleFields} value=${schedule} onChange=${setSchedule} kinds=${['cron', 'every']} wrong=${{ ...wrong, ...preview.fields }} />`}
       <${Field} label=${text.timeout} hint=${text.timeoutHint} error=${wrong.timeout}><input value=${fields.timeout} onInput=${set('timeout')} /><//>

@@ -2,9 +2,10 @@
 //! misses some and is told how many; the process never waits for one. The tick of every second is made once
 //! for all of them.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::convert::Infallible;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use axum::extract::State;
 use axum::http::StatusCode;
@@ -12,7 +13,9 @@ use axum::response::sse::{Event as Frame, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
 use futures_util::StreamExt as _;
 use futures_util::stream::unfold;
+use jiff::Timestamp;
 use punctual::Event;
+use punctual::clock::between;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::sync::broadcast::Receiver;
@@ -29,6 +32,10 @@ use crate::problem::{Answer, Problem};
 
 /// The most messages of a job that one listener remembers, to know later events about them.
 const MESSAGES_MAX: usize = 1_000;
+/// The most streams of one caller.
+const STREAMS_MAX: usize = 50;
+/// How long nobody looks whether a listener may still listen. There is a tick every second to notice it by.
+const CHECKED_EVERY: Duration = Duration::from_secs(10);
 
 /// What this file answers.
 pub(crate) fn routes() -> OpenApiRouter<App> {
@@ -121,13 +128,64 @@ struct Listener {
     filter: Filter,
     count: u64,
     is_over: bool,
-    /// The ticks come from it.
-    _app: App,
-    _seat: OwnedSemaphorePermit,
+    app: App,
+    caller: Caller,
+    checked: Checked,
+    _seat: Seat,
+}
+
+/// A place among those who listen.
+struct Seat {
+    listening: Arc<Mutex<BTreeMap<String, usize>>>,
+    identity: String,
+    _place: OwnedSemaphorePermit,
+}
+
+impl Seat {
+    /// A place for a caller, when there is one and the caller has not too many.
+    fn take(app: &App, caller: &Caller) -> Answer<Self> {
+        let later = |why| Problem::new(StatusCode::SERVICE_UNAVAILABLE, why);
+        let place = app.node().listeners.clone().try_acquire_owned();
+        let place = place.map_err(|_| later("as many listen as may; come again later"))?;
+        let (listening, identity) = (app.node().listening.clone(), caller.identity());
+        let mut counts = listening.lock().unwrap_or_else(PoisonError::into_inner);
+        let count = counts.entry(identity.clone()).or_default();
+        if *count >= STREAMS_MAX {
+            return Err(later("you listen as often as one may; end another stream first"));
+        }
+        *count += 1;
+        drop(counts);
+        Ok(Self { listening, identity, _place: place })
+    }
+}
+
+impl Drop for Seat {
+    fn drop(&mut self) {
+        let mut counts = self.listening.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(count) = counts.get_mut(&self.identity) {
+            *count -= 1;
+            if *count == 0 {
+                counts.remove(&self.identity);
+            }
+        }
+    }
+}
+
+/// When a listener was last known to be allowed to listen.
+struct Checked {
+    at: Timestamp,
+    /// How many sessions and tokens had ended on this node.
+    changes: u64,
+}
+
+impl Checked {
+    fn new(app: &App) -> Self {
+        Self { at: app.clock.now(), changes: app.auth().changes.count() }
+    }
 }
 
 /// Every event from now on, by the name of its kind; a `tick` with counts and rates every second; `missed`
-/// when the listener was too slow. Ends with the process.
+/// when the listener was too slow. Ends with the process, and with the session or the token of the listener.
 #[utoipa::path(get, path = "/events", tag = "events", params(EventQuery),
     responses((status = 200, content_type = "text/event-stream", body = String), (status = 422, body = Problem),
         (status = 503, body = Problem)))]
@@ -138,17 +196,20 @@ async fn listen(
 ) -> Answer<Response> {
     caller.must_be(Role::Viewer)?;
     let filter = Filter::new(query)?;
-    let later = |why| Problem::new(StatusCode::SERVICE_UNAVAILABLE, why);
-    let seat = app.node().listeners.clone().try_acquire_owned();
-    let seat = seat.map_err(|_| later("as many listen as may; come again later"))?;
+    let seat = Seat::take(&app, &caller)?;
     // Listened to before it is asked, so that the end of a process cannot fall between.
     let (events, mut ticks) = (app.punctual.events().listen(), app.node().live.ticks());
     if app.punctual.is_stopping() {
-        return Err(later("the process is stopping; ask another node"));
+        return Err(Problem::new(
+            StatusCode::SERVICE_UNAVAILABLE,
+            "the process is stopping; ask another node",
+        ));
     }
     ticks.mark_unchanged();
+    let checked = Checked::new(&app);
+    let (count, is_over) = (0, false);
     let listener =
-        Listener { events, ticks, filter, count: 0, is_over: false, _app: app, _seat: seat };
+        Listener { events, ticks, filter, count, is_over, app, caller, checked, _seat: seat };
     Ok(Sse::new(unfold(listener, next).fuse()).keep_alive(KeepAlive::default()).into_response())
 }
 
@@ -157,12 +218,27 @@ async fn next(mut listener: Listener) -> Option<(Result<Frame, Infallible>, List
         return None;
     }
     let (name, data) = listener.heard().await?;
+    if !listener.is_allowed().await {
+        return None;
+    }
     listener.count += 1;
     let frame = Frame::default().event(name).id(listener.count.to_string()).data(data);
     Some((Ok(frame), listener))
 }
 
 impl Listener {
+    /// Whether it may still listen: checked every ten seconds, and at once when a session or a token ended.
+    async fn is_allowed(&mut self) -> bool {
+        let now = Checked::new(&self.app);
+        let is_fresh = between(self.checked.at, now.at) < CHECKED_EVERY;
+        if is_fresh && self.checked.changes == now.changes {
+            return true;
+        }
+        self.checked = now;
+        // While the storage does not answer nobody knows better.
+        self.app.auth().still_lets_in(&self.caller).await.unwrap_or(true)
+    }
+
     /// The next thing that this listener hears; nothing when there will be no more.
     async fn heard(&mut self) -> Option<(&'static str, String)> {
         loop {

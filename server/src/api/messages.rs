@@ -26,7 +26,7 @@ pub(crate) use sweep::{Act, Swept, limit as sweep_limit, sweep};
 use crate::app::App;
 
 /// The most bytes of a batch.
-const BATCH_LENGTH_MAX: usize = 16 << 20;
+pub(crate) const BATCH_LENGTH_MAX: usize = 16 << 20;
 
 /// What this file answers.
 pub(crate) fn routes() -> OpenApiRouter<App> {

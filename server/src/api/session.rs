@@ -13,7 +13,7 @@ use utoipa_axum::routes;
 use crate::app::App;
 use crate::audit::Change;
 use crate::auth::{COOKIE_NAME, Mode, cookie, csrf_of};
-use crate::caller::{Caller, MaybeCaller, Role};
+use crate::caller::{Caller, MaybeCaller, Proof, Role};
 use crate::extract::Body;
 use crate::problem::{Answer, Problem};
 
@@ -108,8 +108,9 @@ async fn begin(
     let now = app.clock.now();
     auth.users.change(&user.name, |user| user.last_login_at = Some(now)).await?;
     let secret = auth.sessions.begin(&user).await?;
-    let caller =
-        Caller { from, csrf: Some(csrf_of(&secret)), ..Caller::new(&user.name, user.role) };
+    let (csrf, id) = (Some(csrf_of(&secret)), user.id.clone());
+    let proof = Proof::Session { secret: secret.clone(), id };
+    let caller = Caller { from, csrf, proof, ..Caller::new(&user.name, user.role) };
     app.audit().note(&caller, Change::new("session.begin", &user.name)).await?;
     Ok((with_cookie(&app, &headers, &secret)?, Json(view(&app, Some(caller)))).into_response())
 }

@@ -80,7 +80,9 @@ async fn list(
     let tokens = app.auth().tokens.list(page.after, limit).await?;
     let next =
         (tokens.len() == limit).then(|| tokens.last().map(|token| token.id.clone())).flatten();
-    let seen = |token: &Token| caller.role == Role::Admin || token.user == caller.person();
+    let owner = caller.owning();
+    let is_own = |token: &Token| token.user == caller.person() && token.owner == owner;
+    let seen = |token: &Token| caller.role == Role::Admin || is_own(token);
     let items = tokens.into_iter().filter(seen).map(TokenView::from).collect();
     Ok(Json(Listing { items, next }))
 }
@@ -116,7 +118,7 @@ async fn create(
         }
     };
     let (name, scopes) = (request.name.trim().to_owned(), request.scopes);
-    let owner = caller.person().to_owned();
+    let owner = (caller.person().to_owned(), caller.owning());
     let made = app.auth().tokens.create(name, scopes, owner, expires_at).await?;
     let view = TokenView::from(made.0);
     app.audit().note(&caller, Change::new("token.create", &view.id).to(&view)).await?;
@@ -134,7 +136,7 @@ async fn revoke(
     caller.must_be(Role::Viewer)?;
     let unknown = || Problem::not_found(format!("there is no token {id:?}"));
     let token = app.auth().tokens.get(&id).await?.ok_or_else(unknown)?;
-    if token.user != caller.person() {
+    if token.user != caller.person() || token.owner != caller.owning() {
         caller.must_be(Role::Admin)?;
     }
     app.auth().tokens.revoke(&id).await?;

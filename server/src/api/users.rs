@@ -17,6 +17,10 @@ use crate::extract::{Body, Path, Query};
 use crate::page::{Listing, PageQuery};
 use crate::problem::{Answer, Problem};
 
+/// How many users are read at once, and how often, to find another admin.
+const PAGE: usize = 200;
+const PAGES_MAX: usize = 100;
+
 /// What this file answers.
 pub(crate) fn routes() -> OpenApiRouter<App> {
     OpenApiRouter::new().routes(routes!(list, create)).routes(routes!(one, change, delete))
@@ -86,16 +90,8 @@ async fn create(
 ) -> Answer<(StatusCode, Json<UserView>)> {
     caller.must_be(Role::Admin)?;
     let role = given(request.role)?;
-    let user = User {
-        name: request.name,
-        role,
-        hash: app.auth().hash(&request.password).await?,
-        generation: 1,
-        disabled: false,
-        created_at: app.clock.now(),
-        last_login_at: None,
-        subject: None,
-    };
+    let hash = app.auth().hash(&request.password).await?;
+    let user = User::new(request.name, role, hash, app.clock.now());
     app.auth().users.create(&user).await?;
     let view = UserView::from(user);
     app.audit().note(&caller, Change::new("user.create", &view.name).to(&view)).await?;
@@ -136,13 +132,19 @@ async fn change(
         user.hash = hash.clone().unwrap_or_else(|| user.hash.clone());
         user.generation += 1;
     };
+    let loses_admin =
+        role.is_some_and(|role| role != Role::Admin) || request.disabled == Some(true);
+    let _turn = app.auth().users.turn().await;
+    if loses_admin {
+        not_the_last(&app, &name).await?;
+    }
     let (before, after) = app.auth().users.change(&name, alter).await?;
     let (before, after) = (UserView::from(before), UserView::from(after));
     app.audit().note(&caller, Change::new("user.change", &name).from(&before).to(&after)).await?;
     Ok(Json(after))
 }
 
-/// Removes a user; their sessions end.
+/// Removes a user; their sessions and tokens end.
 #[utoipa::path(delete, path = "/users/{name}", tag = "users", params(("name" = String, Path)), responses(
     (status = 204), (status = 404, body = Problem)))]
 async fn delete(
@@ -151,10 +153,34 @@ async fn delete(
     Path(name): Path<String>,
 ) -> Answer<StatusCode> {
     caller.must_be(Role::Admin)?;
-    let before = UserView::from(app.auth().users.get(&name).await?);
+    let user = app.auth().users.get(&name).await?;
+    let _turn = app.auth().users.turn().await;
+    not_the_last(&app, &name).await?;
     app.auth().users.remove(&name).await?;
+    // Without their user they let nobody in; this tidies up.
+    app.auth().tokens.revoke_all(&user).await?;
+    let before = UserView::from(user);
     app.audit().note(&caller, Change::new("user.delete", &name).from(&before)).await?;
     Ok(StatusCode::NO_CONTENT)
+}
+
+/// Refuses when nobody else could manage users afterwards.
+async fn not_the_last(app: &App, name: &str) -> Answer<()> {
+    let users = &app.auth().users;
+    let is_admin = |user: &User| user.role == Role::Admin && !user.disabled;
+    let Some(user) = users.find(name).await?.filter(is_admin) else { return Ok(()) };
+    let mut after = None;
+    for _ in 0..PAGES_MAX {
+        let page = users.list(after, PAGE).await?;
+        if page.iter().any(|other| is_admin(other) && other.name != user.name) {
+            return Ok(());
+        }
+        match page.last() {
+            Some(last) if page.len() == PAGE => after = Some(last.name.clone()),
+            _ => break,
+        }
+    }
+    Err(Problem::conflict(format!("{name:?} is the only admin; make somebody else an admin first")))
 }
 
 /// A role that a person may have.

@@ -56,7 +56,7 @@ struct ViewRequest {
 
 /// Where the views of a caller are, whatever signs are in the name.
 fn shelf(caller: &Caller) -> String {
-    let digest = Sha256::digest(caller.name.as_bytes());
+    let digest = Sha256::digest(caller.identity().as_bytes());
     let mut text = String::new();
     for byte in &digest[..16] {
         let _ = write!(text, "{byte:02x}");

@@ -5,7 +5,8 @@ use std::net::{IpAddr, SocketAddr};
 use axum::extract::ConnectInfo;
 use axum::http::header::{HOST, ORIGIN};
 use axum::http::request::Parts;
-use axum::http::{HeaderMap, Method, StatusCode};
+use axum::http::uri::Authority;
+use axum::http::{Method, StatusCode};
 use subtle::ConstantTimeEq;
 
 use crate::caller::Caller;
@@ -46,8 +47,23 @@ pub(super) fn check(parts: &Parts, caller: Option<&Caller>) -> Answer<()> {
 
 /// Without an auth choice, a page of another site could call itself this machine by its name server; so
 /// only the machine's own names are answered.
-pub(super) fn check_host(headers: &HeaderMap) -> Answer<()> {
-    let Some(host) = headers.get(HOST).and_then(|value| value.to_str().ok()) else { return Ok(()) };
+pub(super) fn check_host(parts: &Parts, over_socket: bool) -> Answer<()> {
+    let headers =
+        parts.headers.get_all(HOST).iter().map(|value| value.to_str().unwrap_or_default());
+    // HTTP/2 says it in the target instead.
+    let authority = parts.uri.authority().map(Authority::as_str);
+    let mut names: Vec<&str> = headers.chain(authority).collect();
+    names.dedup();
+    match names.as_slice() {
+        [] if !over_socket => Ok(()),
+        [name] => check_name(name),
+        _ => Err(refused(
+            "nobody has to log in here, so a request must name this machine, and once; choose an auth.mode",
+        )),
+    }
+}
+
+fn check_name(host: &str) -> Answer<()> {
     let name = match host.rsplit_once(':') {
         Some((name, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => name,
         _ => host,
@@ -107,8 +123,16 @@ mod tests {
             ("app.localhost", true),
             ("evil.example:8080", false),
         ] {
-            let headers = HeaderMap::from_iter([(HOST, host.parse().unwrap())]);
-            assert_eq!(check_host(&headers).is_ok(), is_good, "{host}");
+            let by_header = Request::get("/").header(HOST, host).body(()).unwrap();
+            let by_target = Request::get(format!("http://{host}/")).body(()).unwrap();
+            for request in [by_header, by_target] {
+                let parts = request.into_parts().0;
+                assert_eq!(check_host(&parts, true).is_ok(), is_good, "{host}");
+            }
         }
+        let twice = Request::get("/").header(HOST, "localhost").header(HOST, "evil.example");
+        let none = Request::get("/").body(()).unwrap().into_parts().0;
+        assert!(check_host(&twice.body(()).unwrap().into_parts().0, true).is_err());
+        assert!(check_host(&none, true).is_err() && check_host(&none, false).is_ok());
     }
 }

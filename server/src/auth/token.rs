@@ -12,12 +12,17 @@ use serde::{Deserialize, Serialize};
 use subtle::ConstantTimeEq;
 use utoipa::ToSchema;
 
+use super::User;
+use super::changes::Changes;
 use crate::caller::Role;
 use crate::secret::{hashed, random};
 use crate::shelf::Shelf;
 
 /// The use of a token is noted no more often than this.
 const NOTED_EVERY: Duration = Duration::from_secs(60);
+/// How many tokens are read at once, and how often, when those of a user are removed.
+const PAGE: usize = 200;
+const PAGES_MAX: usize = 500;
 
 /// What a token allows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, ToSchema)]
@@ -46,13 +51,36 @@ impl Scope {
     }
 }
 
+/// Who owns a token, which never allows more than its owner may at the moment.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Owner {
+    /// A user of this server, by id.
+    User(String),
+    /// Somebody whom a proxy knows, by name.
+    Proxied,
+    /// Whoever reached a server that asks nobody, or the application around it.
+    Local,
+}
+
+impl Default for Owner {
+    /// Tokens from before users had ids.
+    fn default() -> Self {
+        Self::User(String::new())
+    }
+}
+
 /// A token, without its secret.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Token {
     pub(crate) id: String,
     pub(crate) name: String,
     pub(crate) scopes: Vec<Scope>,
+    /// The name of its owner.
     pub(crate) user: String,
+    /// Who its owner is.
+    #[serde(default)]
+    pub(crate) owner: Owner,
     pub(crate) hash: String,
     pub(crate) created_at: Timestamp,
     pub(crate) last_used_at: Option<Timestamp>,
@@ -60,6 +88,11 @@ pub(crate) struct Token {
 }
 
 impl Token {
+    /// Whether a user is its owner. Who was made after the token has only the same name.
+    pub(super) fn is_of(&self, user: &User) -> bool {
+        self.owner == Owner::User(user.id.clone()) && user.created_at <= self.created_at
+    }
+
     /// The role its scopes come to.
     pub(crate) fn role(&self) -> Role {
         let role = |scope: &Scope| match scope {
@@ -78,12 +111,18 @@ pub(crate) struct Tokens {
     shelf: Shelf<Token>,
     clock: Arc<dyn Clock>,
     ids: Arc<Ids>,
+    changes: Changes,
 }
 
 impl Tokens {
-    pub(super) fn new(documents: &Arc<dyn Documents>, clock: &Arc<dyn Clock>) -> Self {
+    pub(super) fn new(
+        documents: &Arc<dyn Documents>,
+        clock: &Arc<dyn Clock>,
+        changes: &Changes,
+    ) -> Self {
         let shelf = Shelf::new("token", documents.clone(), clock.clone());
-        Self { shelf, clock: clock.clone(), ids: Arc::new(Ids::random()) }
+        let (ids, changes) = (Arc::new(Ids::random()), changes.clone());
+        Self { shelf, clock: clock.clone(), ids, changes }
     }
 
     /// Makes one; answers it and the text that is shown once.
@@ -91,7 +130,7 @@ impl Tokens {
         &self,
         name: String,
         scopes: Vec<Scope>,
-        user: String,
+        (user, owner): (String, Owner),
         expires_at: Option<Timestamp>,
     ) -> Result<(Token, String)> {
         let now = self.clock.now();
@@ -101,6 +140,7 @@ impl Tokens {
             name,
             scopes,
             user,
+            owner,
             hash: hashed(&secret),
             created_at: now,
             last_used_at: None,
@@ -150,6 +190,25 @@ impl Tokens {
     }
 
     pub(crate) async fn revoke(&self, id: &str) -> Result<bool> {
-        self.shelf.remove(id).await
+        let was_there = self.shelf.remove(id).await?;
+        self.changes.note();
+        Ok(was_there)
+    }
+
+    /// Removes every token of a user who is gone. They let nobody in without their user, so one that is left
+    /// behind does no harm.
+    pub(crate) async fn revoke_all(&self, user: &User) -> Result<()> {
+        let mut after = None;
+        for _ in 0..PAGES_MAX {
+            let tokens = self.list(after, PAGE).await?;
+            for token in tokens.iter().filter(|token| token.is_of(user)) {
+                self.revoke(&token.id).await?;
+            }
+            match tokens.last() {
+                Some(last) if tokens.len() == PAGE => after = Some(last.id.clone()),
+                _ => break,
+            }
+        }
+        Ok(())
     }
 }

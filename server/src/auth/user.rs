@@ -1,4 +1,5 @@
-//! Users: a name, a role, and the hash of a password.
+//! Users: a name, a role, and the hash of a password. Sessions and tokens belong to the id of a user, not to
+//! the name: who gets the name of somebody who was removed inherits nothing.
 
 use std::sync::Arc;
 
@@ -6,9 +7,12 @@ use jiff::Timestamp;
 use punctual::documents::{Documents, Seen};
 use punctual::{Clock, Result};
 use serde::{Deserialize, Serialize};
+use tokio::sync::{Mutex, OwnedMutexGuard};
 
+use super::changes::Changes;
 use crate::caller::Role;
 use crate::problem::{Answer, Problem};
+use crate::secret::random;
 use crate::shelf::Shelf;
 
 /// The most characters of a name.
@@ -19,6 +23,9 @@ const TRIES_MAX: usize = 5;
 /// Somebody who may log in.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct User {
+    /// Random, and never given twice.
+    #[serde(default)]
+    pub(crate) id: String,
     pub(crate) name: String,
     pub(crate) role: Role,
     pub(crate) hash: String,
@@ -32,15 +39,44 @@ pub(crate) struct User {
     pub(crate) subject: Option<String>,
 }
 
+impl User {
+    /// Somebody new.
+    pub(crate) fn new(name: String, role: Role, hash: String, now: Timestamp) -> Self {
+        Self {
+            id: random(),
+            name,
+            role,
+            hash,
+            generation: 1,
+            disabled: false,
+            created_at: now,
+            last_login_at: None,
+            subject: None,
+        }
+    }
+}
+
 /// All users.
 #[derive(Clone)]
 pub(crate) struct Users {
     shelf: Shelf<User>,
+    changes: Changes,
+    turns: Arc<Mutex<()>>,
 }
 
 impl Users {
-    pub(super) fn new(documents: &Arc<dyn Documents>, clock: &Arc<dyn Clock>) -> Self {
-        Self { shelf: Shelf::new("user", documents.clone(), clock.clone()) }
+    pub(super) fn new(
+        documents: &Arc<dyn Documents>,
+        clock: &Arc<dyn Clock>,
+        changes: &Changes,
+    ) -> Self {
+        let shelf = Shelf::new("user", documents.clone(), clock.clone());
+        Self { shelf, changes: changes.clone(), turns: Arc::default() }
+    }
+
+    /// Waits until nobody else on this node decides who remains an admin.
+    pub(crate) async fn turn(&self) -> OwnedMutexGuard<()> {
+        self.turns.clone().lock_owned().await
     }
 
     /// A user by name; a name that nobody can have is nobody's.
@@ -80,6 +116,7 @@ impl Users {
             let mut after = before.clone();
             change(&mut after);
             if self.shelf.put(name, &after, Seen::Version(version), None).await? {
+                self.changes.note();
                 return Ok((before, after));
             }
         }
@@ -88,6 +125,7 @@ impl Users {
 
     pub(crate) async fn remove(&self, name: &str) -> Answer<()> {
         if check_name(name).is_ok() && self.shelf.remove(name).await? {
+            self.changes.note();
             return Ok(());
         }
         Err(unknown(name))

@@ -111,6 +111,8 @@ async fn a_session_ends_when_it_is_not_used_and_lives_on_when_it_is() {
 async fn logging_out_and_every_change_of_rights_end_sessions() {
     let site = site().await;
     let admin = site.as_role(Role::Admin);
+    let other = json!({ "name": "eve", "role": "admin", "password": PASSWORD });
+    admin.post("/api/v1/users", &other).await;
     let (cookie, csrf) = session(&site, "ada").await;
     let headers = [(COOKIE.as_str(), cookie.as_str()), ("x-csrf-token", csrf.as_str())];
     let out = with(&site, "DELETE", "/api/v1/session", &headers).await;

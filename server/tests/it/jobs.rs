@@ -180,7 +180,6 @@ async fn who_may_only_look_changes_nothing() {
         ("/resume", json!({})),
         ("/skip", json!({})),
         ("/cursor", json!({"to": "2026-03-02T00:00:00Z"})),
-        ("/reset", json!({})),
         ("/backfill", range(false)),
     ] {
         let path = format!("/api/v1/jobs/hourly{path}");

@@ -3,6 +3,7 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used)] // a set-up that fails is a test that fails
 
+mod abuse;
 mod assembly;
 mod auth;
 mod bounds;
@@ -11,6 +12,7 @@ mod description;
 mod events;
 mod health;
 mod idempotency;
+mod identity;
 mod jobs;
 mod jobs_acting;
 mod jobs_defining;

@@ -82,7 +82,7 @@ pub(super) async fn edit(
     headers: HeaderMap,
     Body(request): Body<JobEditRequest>,
 ) -> Answer<(HeaderMap, Json<JobView>)> {
-    caller.must_be(Role::Operator)?;
+    caller.must_be(Role::Admin)?;
     let record = find(&app, &name).await?.record;
     tag::check(&headers, &record)?;
     let edit = request.edit(&name)?;
@@ -211,7 +211,7 @@ pub(super) async fn reset(
     Path(name): Path<String>,
     Body(request): Body<JobResetRequest>,
 ) -> Answer<(HeaderMap, Json<JobView>)> {
-    caller.must_be(Role::Operator)?;
+    caller.must_be(Role::Admin)?;
     let before = find(&app, &name).await?.record.overrides;
     let field =
         request.field.as_deref().map(str::parse::<Field>).transpose().map_err(|error| {

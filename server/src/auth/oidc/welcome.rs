@@ -73,14 +73,9 @@ impl Auth {
             }
             None => {
                 let user = User {
-                    name: person.name.clone(),
-                    role,
-                    hash: String::new(),
-                    generation: 1,
-                    disabled: false,
-                    created_at: now,
                     last_login_at: Some(now),
                     subject: Some(person.subject.clone()),
+                    ..User::new(person.name.clone(), role, String::new(), now)
                 };
                 self.users.create(&user).await?;
                 Ok(user)

@@ -1,0 +1,179 @@
+//! What an attacker tried, and what it led to: one test for each finding of the security review that has no
+//! better place.
+
+use axum::body::Body;
+use axum::http::header::{AUTHORIZATION, CONTENT_TYPE};
+use axum::http::{Request, StatusCode};
+use punctual::documents::KeyRange;
+use punctual_server::{AuthSettings, Caller, Mode, Role};
+use serde_json::{Value, json};
+
+use crate::site::Site;
+use crate::work::idle;
+
+fn closed() -> Site {
+    let settings = AuthSettings { mode: Mode::Password, ..AuthSettings::default() };
+    idle().changed(|app| app.authenticating(settings))
+}
+
+async fn add(site: &Site, name: &str, role: &str) {
+    let user = json!({ "name": name, "role": role, "password": "correct horse battery" });
+    let made = site.as_role(Role::Admin).post("/api/v1/users", &user).await;
+    assert_eq!(made.status, StatusCode::CREATED, "{}", made.text);
+}
+
+fn as_caller(mut request: Request<Body>, name: &str, role: Role) -> Request<Body> {
+    request.extensions_mut().insert(Caller::new(name, role));
+    request
+}
+
+// Finding F17.
+// spec: C-8
+#[tokio::test]
+async fn one_listener_leaves_room_for_others() {
+    let site = idle();
+    let listen = async |name: &str| {
+        let request = Request::get("/api/v1/events").body(Body::empty()).unwrap();
+        site.raw(as_caller(request, name, Role::Viewer)).await
+    };
+    let mut streams = Vec::new();
+    for _ in 0..50 {
+        let stream = listen("greedy").await;
+        assert_eq!(stream.status(), StatusCode::OK);
+        streams.push(stream);
+    }
+    assert_eq!(listen("greedy").await.status(), StatusCode::SERVICE_UNAVAILABLE);
+    assert_eq!(listen("ada").await.status(), StatusCode::OK, "there is room for others");
+    streams.pop();
+    assert_eq!(listen("greedy").await.status(), StatusCode::OK, "one was ended");
+}
+
+// Finding F18.
+// spec: C-6
+#[tokio::test]
+async fn a_worker_cannot_speak_for_a_server() {
+    let site = idle();
+    let server = site.app.punctual.process_id().to_string();
+    for (path, body) in [
+        ("/api/v1/work/bye", json!({ "worker": server })),
+        ("/api/v1/work/claim", json!({ "worker": server, "queue": "default" })),
+    ] {
+        let refused = site.post(path, &body).await;
+        assert_eq!(refused.status, StatusCode::CONFLICT, "{path}: {}", refused.text);
+        assert!(refused.text.contains("is a server"), "{}", refused.text);
+    }
+    let bye = site.post("/api/v1/work/bye", &json!({ "worker": "mine" })).await;
+    assert_eq!(bye.status, StatusCode::NO_CONTENT, "{}", bye.text);
+}
+
+// Finding F19.
+// spec: C-6
+#[tokio::test]
+async fn nothing_of_a_request_with_a_password_is_kept() {
+    let site = closed();
+    let fingerprint = async |key: &str, name: &str, password: &str| {
+        let user = json!({ "name": name, "role": "viewer", "password": password });
+        let request = Request::post("/api/v1/users").header(CONTENT_TYPE, "application/json");
+        let request = request.header("Idempotency-Key", key);
+        let request = request.body(Body::from(user.to_string())).unwrap();
+        let made = site.send(as_caller(request, "ada", Role::Admin)).await;
+        assert_eq!(made.status, StatusCode::CREATED, "{}", made.text);
+        let range = KeyRange { limit: 10, ..KeyRange::default() };
+        let kept = site.app.documents.list("idempotency", range, site.clock.now()).await.unwrap();
+        kept.iter().map(|one| one.body["fingerprint"].as_str().unwrap().to_owned()).collect()
+    };
+    let _: Vec<String> = fingerprint("one", "bob", "correct horse battery").await;
+    let kept: Vec<String> = fingerprint("two", "eve", "another horse battery").await;
+    assert_eq!(kept.len(), 2);
+    assert_eq!(kept[0], kept[1], "no hash of what was sent");
+}
+
+// Finding F20.
+// spec: C-6
+#[tokio::test]
+async fn the_last_admin_stays_one() {
+    let site = closed();
+    add(&site, "ada", "admin").await;
+    add(&site, "bob", "operator").await;
+    let admin = site.as_role(Role::Admin);
+    let ada = "/api/v1/users/ada";
+    for change in [json!({ "role": "viewer" }), json!({ "disabled": true })] {
+        let refused = admin.call("PATCH", ada, &change).await;
+        assert_eq!(refused.status, StatusCode::CONFLICT, "{change}: {}", refused.text);
+    }
+    let refused = admin.call("DELETE", ada, &Value::Null).await;
+    assert_eq!(refused.status, StatusCode::CONFLICT, "{}", refused.text);
+    let promoted = admin.call("PATCH", "/api/v1/users/bob", &json!({ "role": "admin" })).await;
+    assert_eq!(promoted.status, StatusCode::OK, "{}", promoted.text);
+    let removed = admin.call("DELETE", ada, &Value::Null).await;
+    assert_eq!(removed.status, StatusCode::NO_CONTENT, "{}", removed.text);
+}
+
+// Finding F23: a token in an address ends up in logs.
+// spec: C-6
+#[tokio::test]
+async fn a_token_in_the_query_lets_nobody_in() {
+    let site = closed();
+    let made = site
+        .as_role(Role::Admin)
+        .post("/api/v1/tokens", &json!({ "name": "t", "scopes": ["read"] }))
+        .await;
+    let secret = made.json["secret"].as_str().unwrap();
+    let shown = site.get(&format!("/api/v1/events?token={secret}")).await;
+    assert_eq!(shown.status, StatusCode::UNAUTHORIZED, "{}", shown.text);
+    let request = Request::get("/api/v1/jobs").header(AUTHORIZATION, format!("Bearer {secret}"));
+    assert_eq!(site.send(request.body(Body::empty()).unwrap()).await.status, StatusCode::OK);
+}
+
+// Finding F24.
+// spec: T-56
+#[tokio::test]
+async fn operators_act_on_jobs_and_admins_change_them() {
+    let site = idle();
+    let job = json!({ "name": "nightly", "cron": "0 2 * * *", "topic": "t" });
+    site.as_role(Role::Admin).post("/api/v1/jobs", &job).await;
+    let edit = json!({ "cron": "0 3 * * *" });
+    for (role, status) in [(Role::Operator, StatusCode::FORBIDDEN), (Role::Admin, StatusCode::OK)] {
+        let site = site.as_role(role);
+        assert_eq!(site.call("PATCH", "/api/v1/jobs/nightly", &edit).await.status, status);
+        assert_eq!(site.post("/api/v1/jobs/nightly/reset", &json!({})).await.status, status);
+        let pause = site.post("/api/v1/jobs/nightly/pause", &json!({ "reason": "x" })).await;
+        assert_eq!(pause.status, StatusCode::OK, "{}", pause.text);
+    }
+}
+
+// Finding F26.
+// spec: C-6
+#[tokio::test]
+async fn whom_the_application_puts_in_is_protected_from_other_sites_too() {
+    let site = idle();
+    let post = async |site_header: &str| {
+        let request = Request::post("/api/v1/messages").header(CONTENT_TYPE, "application/json");
+        let request = request.header("sec-fetch-site", site_header);
+        let request = request.body(Body::from("{\"topic\":\"t\"}")).unwrap();
+        site.send(as_caller(request, "ada", Role::Admin)).await.status
+    };
+    assert_eq!(post("same-origin").await, StatusCode::CREATED);
+    assert_eq!(post("cross-site").await, StatusCode::FORBIDDEN);
+    let message = json!({ "topic": "t", "json": { "password": "hush" } });
+    let sent = site.post("/api/v1/messages", &message).await;
+    let path = format!("/api/v1/messages/{}", sent.json["id"].as_str().unwrap());
+    assert!(!site.get(&path).await.text.contains("hush"), "a mounted dashboard hides it as well");
+}
+
+// Finding F27.
+// spec: C-6
+#[tokio::test]
+async fn a_request_with_a_key_is_no_longer_than_others() {
+    let site = idle();
+    let post = async |path: &str, length: usize| {
+        let body = json!({ "topic": "t", "text": "x".repeat(length) });
+        let body = if path.ends_with("batch") { json!({ "items": [body] }) } else { body };
+        let request = Request::post(path).header(CONTENT_TYPE, "application/json");
+        let request = request.header("Idempotency-Key", "k").body(Body::from(body.to_string()));
+        site.send(request.unwrap()).await.status
+    };
+    assert_eq!(post("/api/v1/messages", 1 << 20).await, StatusCode::PAYLOAD_TOO_LARGE);
+    assert_ne!(post("/api/v1/messages/batch", 1 << 20).await, StatusCode::PAYLOAD_TOO_LARGE);
+    assert_eq!(post("/api/v1/messages/batch", 16 << 20).await, StatusCode::PAYLOAD_TOO_LARGE);
+}
