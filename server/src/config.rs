@@ -201,10 +201,12 @@ pub struct HttpConfig {
 pub struct CommandConfig {
     /// Whether jobs may run programs at all.
     pub enabled: bool,
-    /// The programs they may run, as jobs name them; any when empty. A shell must be listed as `sh`.
+    /// The programs they may run, by absolute path; any when empty. For jobs with a shell, its path ends in `sh`.
     pub programs: Vec<String>,
     /// The variables of this process that programs see.
     pub env: Option<Vec<String>>,
+    /// Variables that jobs may set although programs load code by them, such as `PYTHONPATH`.
+    pub job_env: Vec<String>,
 }
 
 /// A secret that jobs may use, and which jobs, or sent where. What a job of the configuration itself names is

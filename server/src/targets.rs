@@ -8,6 +8,7 @@ mod guard;
 mod http;
 mod output;
 mod post;
+mod programs;
 mod publish;
 mod signature;
 mod vault;
@@ -19,6 +20,7 @@ use punctual::{Builder, Clock, HandlerError, Result};
 
 pub use guard::Guard;
 pub(crate) use post::Posted;
+pub(crate) use programs::allowed;
 pub use signature::sign;
 pub(crate) use vault::resolve;
 pub use vault::{Purpose, Vault};

@@ -3,7 +3,7 @@
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, BufWriter, IsTerminal, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail};
@@ -73,7 +73,7 @@ pub(crate) fn run_export(arguments: &ExportArgs) -> ExitCode {
         let progress = begin(&source, arguments.running).await?;
         let exported = match &arguments.file {
             Some(path) => {
-                let file = File::create_new(path)
+                let file = create_for_owner(path)
                     .with_context(|| format!("cannot create {}", path.display()))?;
                 write_lines(&source, BufWriter::new(file), &progress).await?
             }
@@ -153,6 +153,15 @@ async fn begin(source: &Opened, running_too: bool) -> Result<ProgressBar> {
         );
     }
     Ok(bar(Some(running + counts.total(State::Pending) + counts.total(State::Dead))))
+}
+
+/// Creates a file that only its owner may read: bodies may be secret.
+fn create_for_owner(path: &Path) -> io::Result<File> {
+    let mut options = File::options();
+    options.write(true).create_new(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options.open(path)
 }
 
 async fn write_lines(

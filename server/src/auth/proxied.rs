@@ -18,7 +18,7 @@ use crate::shelf::Shelf;
 /// How long somebody is remembered who does not come; their tokens end with it.
 const REMEMBERED: Duration = Duration::from_hours(90 * 24);
 /// The same role is written down again no more often than this.
-const NOTED_EVERY: Duration = Duration::from_hours(1);
+const NOTED_EVERY: Duration = Duration::from_secs(60);
 /// The most people who are remembered in memory, so that not every call writes.
 const PEOPLE_MAX: usize = 10_000;
 

@@ -1,5 +1,7 @@
 //! What makes sense together. Every key by itself has been read before.
 
+use std::path::Path;
+
 use punctual::model::{Queue, TransportName};
 
 use super::problem::Problem;
@@ -8,6 +10,7 @@ use super::{AuthMode, Config, ServerRole};
 use crate::caller::Role;
 use crate::redact::Redaction;
 use crate::spec::{FieldError, JobSpec};
+use crate::targets::allowed;
 
 /// Collects what is wrong.
 struct Found<'a> {
@@ -34,6 +37,7 @@ impl Config {
         self.check_places(&mut found);
         self.check_redact(&mut found);
         self.check_secrets(&mut found);
+        self.check_programs(&mut found);
         if let Some(problem) = self.telemetry.problem() {
             found.add(&["telemetry", "otlp"], problem);
         }
@@ -152,6 +156,15 @@ impl Config {
         }
     }
 
+    fn check_programs(&self, found: &mut Found<'_>) {
+        for program in self.command.programs.iter().filter(|one| !Path::new(one).is_absolute()) {
+            let problem = format!(
+                "{program:?} could be any file of that name; write the absolute path, such as /usr/bin/{program}"
+            );
+            found.add(&["command", "programs"], problem);
+        }
+    }
+
     fn check_secrets(&self, found: &mut Found<'_>) {
         for (name, secret) in &self.secrets {
             if secret.secret().is_none() {
@@ -183,14 +196,8 @@ impl Config {
             found.add(&key, problem);
         }
         if let Some(command) = &spec.command {
-            let key = ["jobs", name, "command"];
-            let program = if command.shell { "sh" } else { command.program.as_str() };
-            let listed = &self.command.programs;
-            if !self.command.enabled {
-                let problem = "commands are off; set command.enabled = true to run programs";
-                found.add(&key, problem);
-            } else if !listed.is_empty() && !listed.iter().any(|listed| listed == program) {
-                found.add(&key, format!("{program:?} is not in command.programs; add it there"));
+            if let Err(error) = allowed(&self.command, command) {
+                found.add(&["jobs", name, "command"], error.to_string());
             }
         }
         if let Some(transport) = spec.publish.as_ref().and_then(|one| one.transport.as_ref())

@@ -12,7 +12,7 @@ use tokio::process::{Child, ChildStdin, Command};
 
 use super::group::Group;
 use super::output::Lines;
-use super::{Purpose, Tools, checked, misdirected};
+use super::{Purpose, Tools, allowed, checked, misdirected};
 use crate::spec::{COMMAND_TOPIC, CommandTarget, Secret, Target, Work};
 use crate::template::{Escape, Facts, Template};
 
@@ -34,8 +34,9 @@ impl Handler<Work> for CommandRunner {
         };
         let facts = Facts::of(&context, payload.as_ref());
         let permanent = |error: Error| HandlerError::from(error).permanent();
-        self.allowed(&target).map_err(permanent)?;
-        let mut command = self.command(&target, &facts, &context).map_err(permanent)?;
+        // Another node may have stored it; this one decides for itself.
+        let program = allowed(&self.0.command, &target).map_err(permanent)?;
+        let mut command = self.command((program, &target), &facts, &context).map_err(permanent)?;
         let input = match &target.input {
             Some(input) => render(input, &facts).map_err(permanent)?,
             None => String::new(),
@@ -49,35 +50,20 @@ impl Handler<Work> for CommandRunner {
 }
 
 impl CommandRunner {
-    /// Another node may have stored it; this one decides for itself.
-    fn allowed(&self, target: &CommandTarget) -> Result<()> {
-        let config = &self.0.command;
-        if !config.enabled {
-            return Err(Error::invalid(
-                "this server runs no programs; set command.enabled = true in its configuration",
-            ));
-        }
-        let program = if target.shell { "sh" } else { target.program.as_str() };
-        if config.programs.is_empty() || config.programs.iter().any(|listed| listed == program) {
-            return Ok(());
-        }
-        Err(Error::invalid(format!(
-            "{program:?} is not in command.programs of the configuration; add it there"
-        )))
-    }
-
-    fn command(&self, target: &CommandTarget, facts: &Facts, context: &Context) -> Result<Command> {
-        let mut command = if target.shell {
-            let mut shell = Command::new("sh");
-            shell.arg("-c").arg(&target.program);
-            shell
+    fn command(
+        &self,
+        (program, target): (&str, &CommandTarget),
+        facts: &Facts,
+        context: &Context,
+    ) -> Result<Command> {
+        let mut command = Command::new(program);
+        if target.shell {
+            command.arg("-c").arg(&target.program);
         } else {
-            let mut program = Command::new(&target.program);
             for arg in &target.args {
-                program.arg(render(arg, facts)?);
+                command.arg(render(arg, facts)?);
             }
-            program
-        };
+        }
         command.env_clear();
         let allowed = self.0.command.env.clone();
         let allowed = allowed.unwrap_or_else(|| ENV_DEFAULT.map(str::to_owned).to_vec());

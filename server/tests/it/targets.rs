@@ -88,6 +88,7 @@ async fn target_server() -> (SocketAddr, Seen) {
     let router = Router::new()
         .route("/status/{status}", any(answer))
         .route("/redirect/{to}", get(redirect))
+        .route("/elsewhere/{port}", any(elsewhere))
         .route("/large", get(|| async { "x".repeat(100_000) }))
         .with_state(seen.clone());
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -119,6 +120,12 @@ async fn redirect(
         status => format!("/status/{status}"),
     };
     (StatusCode::FOUND, [(header::LOCATION, to)]).into_response()
+}
+
+/// Sends the caller to another origin with the same method and body.
+async fn elsewhere(Path(port): Path<u16>) -> Response {
+    let to = format!("http://127.0.0.1:{port}/status/200");
+    (StatusCode::TEMPORARY_REDIRECT, [(header::LOCATION, to)]).into_response()
 }
 
 fn http(url: String) -> HttpTarget {
@@ -220,6 +227,44 @@ async fn this_machine_is_not_called_unless_it_is_allowed() {
     assert!(seen.lock().unwrap().is_empty());
 }
 
+// Finding F21 of the security review.
+#[tokio::test]
+async fn a_body_is_not_sent_along_with_a_redirect_to_another_origin() {
+    let ((address, _), (other, seen)) = (target_server().await, target_server().await);
+    let bench = Bench::start(|_| {}).await;
+    let url = format!("http://{address}/elsewhere/{}", other.port());
+    let call = |body: Option<Value>| {
+        Target::Http(HttpTarget { redirects_max: Some(3), body, ..http(url.clone()) })
+    };
+    let execution = bench.once(call(Some(json!({"secret_body": 1})))).await;
+    assert!(note(&execution).contains("307 Temporary Redirect"), "{execution:?}");
+    assert!(seen.lock().unwrap().is_empty());
+    let execution = bench.once(call(None)).await;
+    assert!(note(&execution).contains("200 OK"), "without a body it is followed: {execution:?}");
+}
+
+// Findings F1 and F22 of the security review: what was stored in another way has bounds too.
+#[tokio::test]
+async fn a_target_beyond_its_bounds_is_refused_when_it_runs() {
+    let (address, seen) = target_server().await;
+    let bench = Bench::start(|_| {}).await;
+    for (beyond, words) in [
+        (json!({"answer_max": 4_000_000_000_u32}), "at most"),
+        (json!({"method": "TRACE"}), "use one of"),
+        (json!({"redirects_max": 200}), "at most 10"),
+        (json!({"headers": {"Host": "evil.example"}}), "belongs to the connection"),
+        (json!({"headers": {"transfer-encoding": "chunked"}}), "belongs to the connection"),
+    ] {
+        let mut target = json!({"url": format!("http://{address}/status/200")});
+        target.as_object_mut().unwrap().extend(beyond.as_object().unwrap().clone());
+        let target = Target::Http(serde_json::from_value(target).unwrap());
+        assert_eq!(target.check().len(), 1, "{beyond}");
+        let execution = bench.once(target).await;
+        assert!(note(&execution).contains(words), "{beyond}: {execution:?}");
+    }
+    assert!(seen.lock().unwrap().is_empty());
+}
+
 #[tokio::test]
 async fn a_secret_that_the_configuration_does_not_name_is_not_given_out() {
     let (address, seen) = target_server().await;
@@ -277,7 +322,8 @@ async fn programs_are_off_unless_enabled_and_only_those_listed() {
     let off = Bench::start(|config| config.command.enabled = false).await;
     let execution = off.once(shell("true")).await;
     assert!(note(&execution).contains("command.enabled = true"), "{execution:?}");
-    let listed = Bench::start(|config| config.command.programs = vec!["true".to_owned()]).await;
+    let listed =
+        Bench::start(|config| config.command.programs = vec!["/bin/true".to_owned()]).await;
     let execution = listed.once(shell("true")).await;
     assert!(note(&execution).contains("command.programs"), "{execution:?}");
 }

@@ -1,5 +1,6 @@
 //! Connections to the file and what they are set to. The writer's is the only one that writes.
 
+use std::path::Path;
 use std::time::Duration;
 
 use punctual::{Error, ErrorKind};
@@ -25,6 +26,7 @@ pub(crate) fn open_writer(settings: &Settings) -> Tried<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
         | OpenFlags::SQLITE_OPEN_CREATE
         | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    create_for_owner(&settings.path);
     let mut connection = Connection::open_with_flags(&settings.path, flags)?;
     // We wait ourselves; see `patience.rs`.
     connection.busy_timeout(Duration::ZERO)?;
@@ -47,6 +49,19 @@ pub(crate) fn open_writer(settings: &Settings) -> Tried<Connection> {
     guard(&connection)?;
     Ok(connection)
 }
+
+/// Creates the file so that only its owner may read it, where it does not exist yet: it holds every body, hashes
+/// of passwords and secrets of jobs. SQLite gives the journal beside it the same permissions.
+#[cfg(unix)]
+fn create_for_owner(path: &Path) {
+    use std::os::unix::fs::OpenOptionsExt as _;
+    // What keeps it from being created is reported when it is opened.
+    let _ = std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(path);
+}
+
+/// Elsewhere the folder says who may read it.
+#[cfg(not(unix))]
+fn create_for_owner(_: &Path) {}
 
 /// A connection that only reads.
 pub(crate) fn open_reader(settings: &Settings) -> Tried<Connection> {

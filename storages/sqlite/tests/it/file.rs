@@ -212,3 +212,18 @@ async fn the_journal_is_a_write_ahead_log_whatever_the_durability() {
         assert_eq!(mode, "wal");
     }
 }
+
+// Finding F12 of the security review.
+#[cfg(unix)]
+#[tokio::test]
+async fn only_its_owner_may_read_what_is_stored() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let f = Fixture::new();
+    let storage = f.open().await;
+    offer(&storage, f.message()).await;
+    for name in ["punctual.db", "punctual.db-wal", "punctual.db-shm"] {
+        let mode = std::fs::metadata(f.folder.path().join(name)).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600, "{name}: {mode:o}");
+    }
+    storage.close().await.unwrap();
+}
