@@ -195,10 +195,10 @@ impl Config {
             let key: Vec<&str> = ["jobs", name].into_iter().chain(field.split('.')).collect();
             found.add(&key, problem);
         }
-        if let Some(command) = &spec.command {
-            if let Err(error) = allowed(&self.command, command) {
-                found.add(&["jobs", name, "command"], error.to_string());
-            }
+        if let Some(command) = &spec.command
+            && let Err(error) = allowed(&self.command, command)
+        {
+            found.add(&["jobs", name, "command"], error.to_string());
         }
         if let Some(transport) = spec.publish.as_ref().and_then(|one| one.transport.as_ref())
             && !self.transports.contains_key(transport)
