@@ -34,7 +34,7 @@ use crate::problem::{Answer, Problem};
 const MESSAGES_MAX: usize = 1_000;
 /// The most streams of one caller.
 const STREAMS_MAX: usize = 50;
-/// How long nobody looks whether a listener may still listen. There is a tick every second to notice it by.
+/// How long a check of a listener counts. The tick of every second is when it is noticed.
 const CHECKED_EVERY: Duration = Duration::from_secs(10);
 
 /// What this file answers.
@@ -235,7 +235,7 @@ impl Listener {
             return true;
         }
         self.checked = now;
-        // While the storage does not answer nobody knows better.
+        // A storage that does not answer ends no stream; the next check decides.
         self.app.auth().still_lets_in(&self.caller).await.unwrap_or(true)
     }
 

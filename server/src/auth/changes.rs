@@ -1,4 +1,4 @@
-//! Counts what ends sessions and tokens on this node, so that whoever was let in for long can look again at once.
+//! Counts what ends sessions and tokens on this node, so that open event streams are checked at once.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

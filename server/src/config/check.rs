@@ -171,7 +171,7 @@ impl Config {
                 found.add(&["secrets", name], "give one of env and file");
             }
             if secret.jobs.is_empty() && secret.hosts.is_empty() {
-                let problem = "anybody who makes jobs could use it; name the jobs, or the hosts it may be sent to";
+                let problem = "every job made over HTTP could use it; write [secrets.NAME] with env or file, and with the jobs that may use it or the hosts it may be sent to";
                 found.add(&["secrets", name], problem);
             }
         }

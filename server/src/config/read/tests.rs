@@ -77,6 +77,14 @@ fn each_mistake_names_its_line_its_key_and_the_way_out() {
             "jobs.a.publish.transport",
             "add [transports.x]",
         ),
+        ("[secrets]\nenv = [\"A\"]", 2, "secrets.env", "write [secrets.NAME]"),
+        (
+            "[secrets.a]\nenv = \"A\"\nfile = \"b\"\njobs = [\"x\"]",
+            1,
+            "secrets.a",
+            "give one of env and file",
+        ),
+        ("[command]\nprograms = [\"date\"]", 2, "command.programs", "such as /usr/bin/date"),
         ("a = \n", 1, "", "must be TOML"),
         ("[server]\nlisten = 1\nlisten = 2", 3, "", "must be TOML"),
     ] {
