@@ -41,6 +41,12 @@ fn main() -> ExitCode {
         trial(presence, "a_clock_an_hour_behind_changes_nothing", || {
             clocks::a_wrong_clock_changes_nothing(-3_600)
         }),
+        trial(presence, "a_slow_network_and_a_clock_ahead_start_nothing_early", || {
+            clocks::a_slow_network_starts_nothing_early(3_600)
+        }),
+        trial(presence, "a_slow_network_and_a_clock_behind_start_nothing_early", || {
+            clocks::a_slow_network_starts_nothing_early(-3_600)
+        }),
     ];
     libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
 }

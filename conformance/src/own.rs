@@ -31,7 +31,7 @@ use std::pin::Pin;
 use std::process::ExitCode;
 use std::time::Duration;
 
-pub use self::proxy::Proxy;
+pub use self::proxy::{Proxy, Slowness};
 
 use crate::case::{bounded, runtime};
 use crate::harness::{self, Group, Presence, Trying};

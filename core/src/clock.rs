@@ -1,23 +1,31 @@
 //! Time and waiting. This is the one file that may read the system's clock or sleep; everything
 //! else is handed `now` or a [`Clock`], so that tests and the simulation own time.
 
+mod storage_clock;
+
 use std::fmt;
 use std::future::Future;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
-use std::time::Duration;
+use std::sync::OnceLock;
+use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use jiff::{SignedDuration, Timestamp};
 
-use crate::error::Result;
-use crate::storage::Storage;
+pub use self::storage_clock::StorageClock;
 
 /// Tells the time and waits for it.
 #[async_trait]
 pub trait Clock: Send + Sync + fmt::Debug + 'static {
     /// The present instant.
     fn now(&self) -> Timestamp;
+
+    /// Returns the present instant of a clock that is never set: two readings differ by the time that
+    /// passed, whatever happened to [`Clock::now`] between them. It may differ from `now` by any amount.
+    ///
+    /// The default returns `now`, for clocks that are set by nobody but their owner.
+    fn steady(&self) -> Timestamp {
+        self.now()
+    }
 
     /// Waits until an instant has come; returns at once when it has. Cancel-safe.
     ///
@@ -71,6 +79,13 @@ impl Clock for SystemClock {
         Timestamp::now()
     }
 
+    #[allow(clippy::disallowed_methods)] // the one reading of the monotonic clock
+    fn steady(&self) -> Timestamp {
+        static FIRST: OnceLock<(Instant, Timestamp)> = OnceLock::new();
+        let (first, shown) = FIRST.get_or_init(|| (Instant::now(), Timestamp::now()));
+        add(*shown, first.elapsed())
+    }
+
     #[allow(clippy::disallowed_methods)] // the one sleep
     async fn sleep_until(&self, instant: Timestamp) {
         let begun = tokio::time::Instant::now();
@@ -82,104 +97,6 @@ impl Clock for SystemClock {
             }
             tokio::time::sleep(left.min(SLEEP_MAX)).await;
         }
-    }
-}
-
-/// A clock corrected by the storage's own time, so that many machines agree without any statement
-/// of the storage saying "now".
-#[derive(Debug)]
-pub struct StorageClock {
-    base: Arc<dyn Clock>,
-    ahead_nanoseconds: AtomicI64,
-    corrected: AtomicBool,
-}
-
-/// How often the storage is asked at most until an answer is exact.
-const SAMPLES_MAX: usize = 3;
-/// The largest error of a sample that is exact enough.
-const EXACT_ERROR_MAX: Duration = Duration::from_millis(10);
-/// The largest error of a sample that can confirm a correction. Beyond it the base clock may have been set
-/// during the call.
-const CONFIRMING_ERROR_MAX: Duration = Duration::from_secs(1);
-
-/// One comparison of the base clock with the storage's.
-#[derive(Clone, Copy)]
-struct Sample {
-    /// By how much the storage is ahead.
-    ahead: SignedDuration,
-    /// Half of what the call took.
-    error_max: Duration,
-}
-
-impl Sample {
-    async fn take(base: &dyn Clock, storage: &dyn Storage) -> Result<Self> {
-        let asked_at = base.now();
-        let storage_time = storage.time().await?;
-        let error_max = between(asked_at, base.now()) / 2;
-        let ahead = storage_time.duration_since(add(asked_at, error_max));
-        Ok(Self { ahead, error_max })
-    }
-
-    fn is_exact(&self) -> bool {
-        self.error_max <= EXACT_ERROR_MAX
-    }
-
-    fn agrees_with(&self, ahead: SignedDuration) -> bool {
-        self.error_max <= CONFIRMING_ERROR_MAX
-            && (ahead - self.ahead).unsigned_abs() <= self.error_max
-    }
-}
-
-impl StorageClock {
-    /// A clock that is not corrected yet.
-    pub fn new(base: Arc<dyn Clock>) -> Self {
-        Self { base, ahead_nanoseconds: AtomicI64::new(0), corrected: AtomicBool::new(false) }
-    }
-
-    /// Asks the storage for its time and follows it from now on; returns the present instant.
-    ///
-    /// The storage's time is taken to be from the middle of the call, so a slow call, such as the one that
-    /// opens a connection, can be wrong by half of what it took. It changes nothing when the correction
-    /// agrees with it, and is repeated otherwise.
-    pub async fn follow(&self, storage: &dyn Storage) -> Result<Timestamp> {
-        let mut best: Option<Sample> = None;
-        for _ in 0..SAMPLES_MAX {
-            let sample = Sample::take(&*self.base, storage).await?;
-            if !sample.is_exact() && self.is_corrected() && sample.agrees_with(self.ahead()) {
-                return Ok(self.now());
-            }
-            best = best.filter(|best| best.error_max <= sample.error_max).or(Some(sample));
-            if sample.is_exact() {
-                break;
-            }
-        }
-        if let Some(best) = best {
-            let ahead = i64::try_from(best.ahead.as_nanos()).unwrap_or(0);
-            self.ahead_nanoseconds.store(ahead, Ordering::Relaxed);
-            self.corrected.store(true, Ordering::Relaxed);
-        }
-        Ok(self.now())
-    }
-
-    fn is_corrected(&self) -> bool {
-        self.corrected.load(Ordering::Relaxed)
-    }
-
-    /// By how much the storage is ahead of the base clock; negative when it is behind.
-    pub fn ahead(&self) -> SignedDuration {
-        SignedDuration::from_nanos(self.ahead_nanoseconds.load(Ordering::Relaxed))
-    }
-}
-
-#[async_trait]
-impl Clock for StorageClock {
-    fn now(&self) -> Timestamp {
-        self.base.now().checked_add(self.ahead()).unwrap_or(Timestamp::MAX)
-    }
-
-    async fn sleep_until(&self, instant: Timestamp) {
-        let on_base = instant.checked_sub(self.ahead()).unwrap_or(instant);
-        self.base.sleep_until(on_base).await;
     }
 }
 

@@ -258,7 +258,7 @@ impl Storage for FaultyStorage {
             });
         }
         if let Some(process) = self.process() {
-            let (threshold_default, excuse) = (self.threshold_default, self.machine.excuse());
+            let threshold_default = self.threshold_default;
             self.tell(&ids, |ledger| {
                 for (firing, answer) in firings.iter().zip(&answers) {
                     ledger.fired(&FiredJob {
@@ -267,7 +267,6 @@ impl Storage for FaultyStorage {
                         answer: *answer,
                         now,
                         threshold_default,
-                        excuse,
                     });
                 }
             })
@@ -375,8 +374,8 @@ impl Storage for FaultyStorage {
         self.there("time").await?;
         let told = self.inner.time().await?;
         self.back("time").await?;
-        // The caller takes the answer to be from the middle of the call.
-        let slow = self.shared.now().duration_since(asked_at) / 2;
+        // The caller takes the answer to be from the end of the call, at worst all of it too late.
+        let slow = self.shared.now().duration_since(asked_at);
         let stepped = (self.machine.skew() - skew).abs();
         self.machine.widen(i64::try_from((slow + stepped).as_nanos()).unwrap_or(i64::MAX));
         Ok(told)

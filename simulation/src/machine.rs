@@ -8,9 +8,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use punctual::Clock;
-use punctual::Options;
 use punctual::clock::{add, between};
-use punctual::engine::BEATS_MISSED;
 use punctual::jiff::{SignedDuration, Timestamp};
 use punctual::model::ProcessId;
 use tokio::sync::Notify;
@@ -28,8 +26,6 @@ pub(crate) struct Machine {
     frozen_until: Mutex<Timestamp>,
     skew: AtomicI64,
     skew_changed: Notify,
-    /// The furthest it may act ahead of the truth, in nanoseconds.
-    excuse: AtomicI64,
     /// How far its clock was moved in all, in nanoseconds.
     wandered: AtomicI64,
 }
@@ -48,8 +44,6 @@ impl Machine {
             frozen_until,
             skew: AtomicI64::new(nanos),
             skew_changed: Notify::new(),
-            // A process asks for the time before it acts, so a start is no excuse.
-            excuse: AtomicI64::new(0),
             wandered: AtomicI64::new(nanos.abs()),
         })
     }
@@ -85,17 +79,11 @@ impl Machine {
         let nanos = nanoseconds(by);
         self.skew.fetch_add(nanos, Ordering::Relaxed);
         self.wandered.fetch_add(nanos.abs(), Ordering::Relaxed);
-        // Further ahead than a beat lasts it notices by itself.
-        let beat = i64::try_from((Options::default().beat_interval * BEATS_MISSED).as_nanos())
-            .unwrap_or(i64::MAX);
-        self.widen(nanos.abs().min(beat));
         self.skew_changed.notify_waiters();
     }
 
-    /// Notes that its clock may be wrong by so much more, because the storage's answer was slow or
-    /// because it was set.
+    /// Notes that its clock may be behind by so much more, because the storage's answer was slow.
     pub(crate) fn widen(&self, nanos: i64) {
-        self.excuse.fetch_add(nanos, Ordering::Relaxed);
         self.wandered.fetch_add(nanos, Ordering::Relaxed);
     }
 
@@ -107,11 +95,6 @@ impl Machine {
 
     pub(crate) fn skew(&self) -> SignedDuration {
         SignedDuration::from_nanos(self.skew.load(Ordering::Relaxed))
-    }
-
-    /// How early it may be and still not be wrong.
-    pub(crate) fn excuse(&self) -> SignedDuration {
-        SignedDuration::from_nanos(self.excuse.load(Ordering::Relaxed))
     }
 
     /// Goes on only when the process lives and does not stand still.
@@ -151,6 +134,10 @@ impl fmt::Debug for MachineClock {
 impl Clock for MachineClock {
     fn now(&self) -> Timestamp {
         self.0.shared.now().checked_add(self.0.skew()).unwrap_or(Timestamp::MAX)
+    }
+
+    fn steady(&self) -> Timestamp {
+        self.0.shared.now()
     }
 
     async fn sleep_until(&self, instant: Timestamp) {

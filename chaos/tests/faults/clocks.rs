@@ -7,15 +7,13 @@ use std::time::Duration;
 use libtest_mimic::Failed;
 use punctual::inspect::{ExecutionFilter, Page};
 use punctual::jiff::{SignedDuration, Timestamp};
-use punctual::model::Ending;
+use punctual::model::{Ending, MessageId};
 use punctual::{Clock, Context, Job, Occurrence, SystemClock};
+
+use punctual_conformance::own::{Proxy, Slowness};
 
 use super::node::{Database, Handled, WrongClock, eventually, node, pause};
 
-/// How early anything may begin by the database's clock, which here is the system's: the correction can be
-/// wrong by half of what the database takes to return its time, which is long on a busy machine. How exact
-/// it is otherwise, `core/tests/it/clocks.rs` shows with a manual clock.
-const EARLY_MAX: SignedDuration = SignedDuration::from_millis(500);
 /// Everything has run by then, an hour too late excluded; a busy machine takes its time.
 const RUN_WITHIN: Duration = Duration::from_secs(40);
 
@@ -73,8 +71,65 @@ pub(crate) async fn a_wrong_clock_changes_nothing(seconds: i64) -> Result<(), Fa
     Ok(())
 }
 
+/// How slow the network of the wrong node is: opening a connection takes longest, and answers take longer
+/// than requests, so that the middle of a call is no measure of when the database read its clock.
+const SLOW: [Slowness; 2] = [
+    Slowness {
+        connect: Duration::from_millis(150),
+        request: Duration::from_millis(40),
+        response: Duration::from_millis(5),
+    },
+    Slowness {
+        connect: Duration::from_millis(20),
+        request: Duration::from_millis(5),
+        response: Duration::from_millis(40),
+    },
+];
+/// Messages that fall due one after the other while the node learns what time it is.
+const BURST: i64 = 200;
+
+/// A node behind a slow network, whose clock is wrong as well, starts nothing before it is due by the
+/// database's clock, which here is the system's, and no delay is shorter than was asked for.
+pub(crate) async fn a_slow_network_starts_nothing_early(seconds: i64) -> Result<(), Failed> {
+    let database = Database::start(if seconds > 0 { "slow-ahead" } else { "slow-behind" })?;
+    for slowness in SLOW {
+        let proxy = Proxy::to(&database.server.address()).await;
+        proxy.slow_down(slowness);
+        let direct = Arc::new(SystemClock);
+        let publisher = node(database.storage(direct.clone())?, direct, &Handled::default())
+            .build()?
+            .publisher();
+        let begin = SystemClock.now() + SignedDuration::from_secs(2);
+        let instants = (0..BURST).map(|number| begin + SignedDuration::from_millis(number * 10));
+        let messages = instants.clone().map(|at| publisher.publish("work", &0_u64).at(at));
+        let published = publisher.publish_all(messages.collect()).await?;
+        let ids = published.iter().map(|published| published.id);
+        let mut due: Vec<(MessageId, Timestamp)> = ids.zip(instants).collect();
+        let handled = Handled::default();
+        let clock = Arc::new(WrongClock(SignedDuration::from_secs(seconds)));
+        let storage = Database::storage_at(proxy.address(), clock.clone())?;
+        let slow = node(storage, clock, &handled).build()?;
+        slow.start().await?;
+        let wait = Duration::from_millis(700);
+        for _ in 0..3 {
+            let sent_at = SystemClock.now();
+            let id = slow.publisher().publish("work", &0_u64).after(wait).await?.id;
+            due.push((id, sent_at + SignedDuration::try_from(wait)?));
+        }
+        let ran = eventually(RUN_WITHIN, || handled.all().len() >= due.len()).await;
+        assert!(ran, "{} of {} messages ran", handled.all().len(), due.len());
+        for (id, due_at) in due {
+            for began in handled.of(id) {
+                not_early(due_at, began)?;
+            }
+        }
+        slow.shutdown().await;
+    }
+    Ok(())
+}
+
 fn not_early(due_at: Timestamp, began: Timestamp) -> Result<(), Failed> {
-    if due_at.duration_since(began) > EARLY_MAX {
+    if began < due_at {
         return Err(format!("due at {due_at}, begun at {began}").into());
     }
     Ok(())

@@ -29,7 +29,15 @@ impl Database {
 
     /// A storage on it, whether it runs or not.
     pub(crate) fn storage(&self, clock: Arc<dyn Clock>) -> Result<Arc<PostgresStorage>, Failed> {
-        let builder = PostgresStorage::builder(self.server.address()).clock(clock);
+        Self::storage_at(&self.server.address(), clock)
+    }
+
+    /// A storage on the database behind an address.
+    pub(crate) fn storage_at(
+        address: &str,
+        clock: Arc<dyn Clock>,
+    ) -> Result<Arc<PostgresStorage>, Failed> {
+        let builder = PostgresStorage::builder(address).clock(clock);
         Ok(Arc::new(builder.connect_lazy()?))
     }
 }
@@ -106,6 +114,10 @@ pub(crate) struct WrongClock(pub(crate) SignedDuration);
 impl Clock for WrongClock {
     fn now(&self) -> Timestamp {
         SystemClock.now().checked_add(self.0).unwrap()
+    }
+
+    fn steady(&self) -> Timestamp {
+        SystemClock.steady()
     }
 
     async fn sleep_until(&self, instant: Timestamp) {

@@ -1,5 +1,10 @@
-//! A server that goes away: passes connections on to the real one until it is told to cut them.
+//! Proxy in front of a real server: passes connections on until it is told to cut them, and can be slow.
 
+use std::time::Duration;
+
+use punctual::clock::add;
+use punctual::{Clock, SystemClock};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
@@ -16,7 +21,22 @@ struct State {
     /// A connection that began before the last of them is cut, though it was mended at once.
     cuts: u64,
     is_open: bool,
+    slowness: Slowness,
 }
+
+/// How long the proxy makes a client wait.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Slowness {
+    /// Before a new connection reaches the server.
+    pub connect: Duration,
+    /// Before what the client sends reaches the server.
+    pub request: Duration,
+    /// Before what the server sends reaches the client.
+    pub response: Duration,
+}
+
+/// The most bytes that are passed on at once.
+const CHUNK_LENGTH: usize = 64 << 10;
 
 impl Proxy {
     /// Passes on to the server at an address such as `scheme://user:password@host:port/path?query`, of
@@ -28,7 +48,8 @@ impl Proxy {
         let (before, after) = address.split_at(server.start);
         let address = format!("{before}{here}{}", &after[server.len()..]);
         let server = after[..server.len()].to_owned();
-        let (state, seen) = watch::channel(State { cuts: 0, is_open: true });
+        let (state, seen) =
+            watch::channel(State { cuts: 0, is_open: true, slowness: Slowness::default() });
         let mut serving = JoinSet::new();
         serving.spawn(serve(listener, server, seen));
         Self { address, state, _serving: serving }
@@ -47,6 +68,11 @@ impl Proxy {
         });
     }
 
+    /// Makes connections that begin from now on slow.
+    pub fn slow_down(&self, slowness: Slowness) {
+        self.state.send_modify(|state| state.slowness = slowness);
+    }
+
     /// Takes connections again.
     pub fn mend(&self) {
         self.state.send_modify(|state| state.is_open = true);
@@ -63,27 +89,58 @@ fn authority(address: &str) -> std::ops::Range<usize> {
 
 async fn serve(listener: TcpListener, server: String, state: watch::Receiver<State>) {
     let mut passing = JoinSet::new();
-    while let Ok((mut near, _)) = listener.accept().await {
-        let State { cuts, is_open } = *state.borrow();
+    while let Ok((near, _)) = listener.accept().await {
+        let State { cuts, is_open, slowness } = *state.borrow();
         if !is_open {
             continue;
         }
         let (server, mut state) = (server.clone(), state.clone());
         passing.spawn(async move {
+            pause(slowness.connect).await;
             // A server that is away refuses, and so do we.
-            let Ok(mut far) = TcpStream::connect(server).await else { return };
+            let Ok(far) = TcpStream::connect(server).await else { return };
             tokio::select! {
                 _ = state.wait_for(|now| now.cuts != cuts) => {}
-                _ = tokio::io::copy_bidirectional(&mut near, &mut far) => {}
+                () = pass_on(near, far, slowness) => {}
             }
         });
     }
 }
 
+/// Passes bytes on in both directions until both have ended.
+async fn pass_on(mut near: TcpStream, mut far: TcpStream, slowness: Slowness) {
+    let (mut from_client, mut to_client) = near.split();
+    let (mut from_server, mut to_server) = far.split();
+    tokio::join!(
+        copy(&mut from_client, &mut to_server, slowness.request),
+        copy(&mut from_server, &mut to_client, slowness.response),
+    );
+}
+
+/// Passes bytes on in one direction until it ends, each chunk after a delay.
+async fn copy(
+    from: &mut (impl tokio::io::AsyncRead + Unpin),
+    to: &mut (impl tokio::io::AsyncWrite + Unpin),
+    delay: Duration,
+) {
+    let mut chunk = vec![0; CHUNK_LENGTH];
+    while let Ok(length @ 1..) = from.read(&mut chunk).await {
+        pause(delay).await;
+        if to.write_all(&chunk[..length]).await.is_err() {
+            break;
+        }
+    }
+    let _ = to.shutdown().await;
+}
+
+async fn pause(length: Duration) {
+    if !length.is_zero() {
+        SystemClock.sleep_until(add(SystemClock.now(), length)).await;
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-
     use super::*;
 
     #[test]

@@ -102,19 +102,22 @@ pub(super) enum Due {
 }
 
 impl Due {
-    /// The instant, refused when it lies in the past by more than a tolerance.
+    /// Returns the instant; refuses one that lies in the past by more than a tolerance. A delay counts from
+    /// the latest instant that it may be, so that it is never shorter than was asked for.
     pub(super) fn at(
         self,
-        now: Timestamp,
+        (now, latest): (Timestamp, Timestamp),
         tolerance: Duration,
         allow_past: bool,
     ) -> Result<Timestamp> {
         match self {
-            Self::Now => Ok(now),
-            Self::After(wait) if add(now, wait) == Timestamp::MAX => Err(Error::invalid(format!(
-                "a delay of {wait:?} reaches beyond the end of the year 9999; give a shorter one"
-            ))),
-            Self::After(wait) => Ok(add(now, wait)),
+            Self::Now | Self::After(Duration::ZERO) => Ok(now),
+            Self::After(wait) if add(latest, wait) == Timestamp::MAX => {
+                Err(Error::invalid(format!(
+                    "a delay of {wait:?} reaches beyond the end of the year 9999; give a shorter one"
+                )))
+            }
+            Self::After(wait) => Ok(add(latest, wait)),
             Self::At(instant) if allow_past || instant >= subtract(now, tolerance) => Ok(instant),
             Self::At(instant) => Err(Error::invalid(format!(
                 "the instant {instant} lies in the past (it is {now}); give a later one, or allow_past() to run it at once"

@@ -1,0 +1,224 @@
+//! Storage clock: a clock that follows the storage's time and is never ahead of it.
+//!
+//! A call that asks for the storage's time proves two bounds: the storage read its clock after the call
+//! began and before it returned. The clock shows the earlier bound, so nothing that it says is due is due
+//! early, however slow the network is. Between two calls it advances with the steady clock of the
+//! machine, so setting the machine's clock changes nothing.
+
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use jiff::{SignedDuration, Timestamp};
+
+use super::{Clock, add, between};
+use crate::error::Result;
+use crate::storage::Storage;
+
+/// How often the storage is asked at most until an answer is exact.
+const SAMPLES_MAX: usize = 3;
+/// The widest bounds that are exact enough, whatever was known before.
+const EXACT_WIDTH_MAX: Duration = Duration::from_millis(5);
+/// How much the clocks of two machines may drift apart: one part in two thousand, the fastest that a
+/// clock is slewed.
+const DRIFT_PARTS: u32 = 2_000;
+
+/// A clock corrected by the storage's own time, so that many machines agree without any statement
+/// of the storage saying "now". It is never ahead of the storage's clock.
+#[derive(Debug)]
+pub struct StorageClock {
+    base: Arc<dyn Clock>,
+    /// What the last answers proved; none before the first.
+    proven: Mutex<Option<Bounds>>,
+    /// The same for readers: the earlier bound and how far the later one is from it.
+    offset_nanoseconds: AtomicI64,
+    width_nanoseconds: AtomicU64,
+    is_corrected: AtomicBool,
+}
+
+/// By how much the storage's clock is ahead of the steady clock: at least `earliest`, at most `latest`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Bounds {
+    earliest: SignedDuration,
+    latest: SignedDuration,
+    /// When this was proven, by the steady clock.
+    proven_at: Timestamp,
+}
+
+impl Bounds {
+    /// Returns what an answer proves: the storage read its clock between the call and its return.
+    fn of_answer(storage_time: Timestamp, asked_at: Timestamp, answered_at: Timestamp) -> Self {
+        Self {
+            earliest: storage_time.duration_since(answered_at),
+            latest: storage_time.duration_since(asked_at),
+            proven_at: answered_at,
+        }
+    }
+
+    fn width(&self) -> Duration {
+        Duration::try_from(self.latest - self.earliest).unwrap_or(Duration::ZERO)
+    }
+
+    /// Returns what is still certain at a later instant: the two clocks drift apart.
+    fn at(self, now: Timestamp) -> Self {
+        let drift = between(self.proven_at, now) / DRIFT_PARTS;
+        let drift = SignedDuration::try_from(drift).unwrap_or(SignedDuration::MAX);
+        Self {
+            earliest: self.earliest.saturating_sub(drift),
+            latest: self.latest.saturating_add(drift),
+            proven_at: self.proven_at.max(now),
+        }
+    }
+
+    /// Returns what both prove together. When they contradict each other a clock was set in between, and
+    /// only the new answer holds.
+    fn narrowed_by(self, answer: Self) -> Self {
+        let known = self.at(answer.proven_at);
+        let earliest = known.earliest.max(answer.earliest);
+        let latest = known.latest.min(answer.latest);
+        if earliest > latest {
+            return answer;
+        }
+        Self { earliest, latest, proven_at: answer.proven_at }
+    }
+
+    /// Whether another answer is unlikely to prove much more: it is exact, or about as quick as those before.
+    fn is_enough_beside(&self, known: Option<Self>) -> bool {
+        let usual = known.map_or(Duration::ZERO, |known| known.at(self.proven_at).width() * 2);
+        self.width() <= usual.max(EXACT_WIDTH_MAX)
+    }
+}
+
+impl StorageClock {
+    /// A clock that is not corrected yet.
+    pub fn new(base: Arc<dyn Clock>) -> Self {
+        Self {
+            base,
+            proven: Mutex::new(None),
+            offset_nanoseconds: AtomicI64::new(0),
+            width_nanoseconds: AtomicU64::new(0),
+            is_corrected: AtomicBool::new(false),
+        }
+    }
+
+    /// Asks the storage for its time and follows it from now on; returns the present instant.
+    ///
+    /// A slow call, such as the one that opens a connection, proves little and is repeated.
+    pub async fn follow(&self, storage: &dyn Storage) -> Result<Timestamp> {
+        let known = *self.proven.lock().unwrap_or_else(PoisonError::into_inner);
+        for _ in 0..SAMPLES_MAX {
+            let asked_at = self.base.steady();
+            let storage_time = storage.time().await?;
+            let answer = Bounds::of_answer(storage_time, asked_at, self.base.steady());
+            self.learn(answer);
+            if answer.is_enough_beside(known) {
+                break;
+            }
+        }
+        Ok(self.now())
+    }
+
+    /// Follows the storage before the first use; later calls return at once.
+    pub(crate) async fn follow_first(&self, storage: &dyn Storage) -> Result<()> {
+        if !self.is_corrected.load(Ordering::Acquire) {
+            self.follow(storage).await?;
+        }
+        Ok(())
+    }
+
+    /// Takes an answer into account.
+    fn learn(&self, answer: Bounds) {
+        let mut proven = self.proven.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = proven.map_or(answer, |known| known.narrowed_by(answer));
+        *proven = Some(known);
+        let offset = i64::try_from(known.earliest.as_nanos()).unwrap_or(0);
+        let width = u64::try_from(known.width().as_nanos()).unwrap_or(u64::MAX);
+        self.offset_nanoseconds.store(offset, Ordering::Relaxed);
+        self.width_nanoseconds.store(width, Ordering::Relaxed);
+        self.is_corrected.store(true, Ordering::Release);
+    }
+
+    /// By how much the storage is ahead of the base clock; negative when it is behind.
+    pub fn ahead(&self) -> SignedDuration {
+        self.now().duration_since(self.base.now())
+    }
+
+    /// Returns the latest instant that it may be by the storage's clock. A delay counts from here, so that
+    /// it is never shorter than was asked for.
+    pub fn latest(&self) -> Timestamp {
+        let width = Duration::from_nanos(self.width_nanoseconds.load(Ordering::Relaxed));
+        add(self.now(), width)
+    }
+}
+
+#[async_trait]
+impl Clock for StorageClock {
+    fn now(&self) -> Timestamp {
+        if !self.is_corrected.load(Ordering::Acquire) {
+            return self.base.now();
+        }
+        let offset = SignedDuration::from_nanos(self.offset_nanoseconds.load(Ordering::Relaxed));
+        self.base.steady().checked_add(offset).unwrap_or(Timestamp::MAX)
+    }
+
+    fn steady(&self) -> Timestamp {
+        self.base.steady()
+    }
+
+    async fn sleep_until(&self, instant: Timestamp) {
+        let on_base = instant.checked_sub(self.ahead()).unwrap_or(instant);
+        self.base.sleep_until(on_base).await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(millisecond: i64) -> Timestamp {
+        Timestamp::from_millisecond(millisecond).unwrap()
+    }
+
+    fn ms(milliseconds: i64) -> SignedDuration {
+        SignedDuration::from_millis(milliseconds)
+    }
+
+    #[test]
+    fn an_answer_is_believed_to_be_as_old_as_its_call() {
+        let answer = Bounds::of_answer(at(5_000), at(1_000), at(1_100));
+        assert_eq!((answer.earliest, answer.latest), (ms(3_900), ms(4_000)));
+        assert_eq!(answer.width(), Duration::from_millis(100));
+    }
+
+    #[test]
+    fn two_answers_prove_what_both_allow() {
+        let slow = Bounds::of_answer(at(5_000), at(1_000), at(1_100));
+        let quick = Bounds::of_answer(at(5_150), at(1_200), at(1_204));
+        let both = slow.narrowed_by(quick);
+        assert_eq!((both.earliest, both.latest), (ms(3_946), ms(3_950)));
+        // The other way round the slow one takes nothing away but the drift of 200 ms.
+        let slow = Bounds::of_answer(at(5_300), at(1_304), at(1_404));
+        let both = quick.narrowed_by(slow);
+        assert_eq!(both.earliest, ms(3_946) - SignedDuration::from_micros(100));
+        assert_eq!(both.latest, ms(3_950) + SignedDuration::from_micros(100));
+    }
+
+    #[test]
+    fn an_answer_that_contradicts_what_was_known_replaces_it() {
+        let before = Bounds::of_answer(at(5_000), at(1_000), at(1_001));
+        let after = Bounds::of_answer(at(3_605_000), at(2_000), at(2_010));
+        assert_eq!(before.narrowed_by(after), after);
+        assert_eq!(after.narrowed_by(before), before);
+    }
+
+    #[test]
+    fn a_slow_answer_is_enough_only_where_all_are_slow() {
+        let slow = Bounds::of_answer(at(5_000), at(1_000), at(1_040));
+        assert!(!slow.is_enough_beside(None), "the first may have opened the connection");
+        assert!(slow.is_enough_beside(Some(slow)));
+        let quick = Bounds::of_answer(at(5_000), at(1_000), at(1_001));
+        assert!(quick.is_enough_beside(None));
+        assert!(!slow.is_enough_beside(Some(quick)));
+    }
+}
