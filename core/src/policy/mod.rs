@@ -33,7 +33,7 @@ pub(crate) use outage::is_unwanted;
 pub use outage::{OUTAGE_MAX, Outage, outage};
 pub use overlap::{Admission, Overlap, admit};
 pub use plan::{COUNT_MAX, OCCURRENCES_PER_PLAN, Plan, Planned, SKIPS_LISTED_MAX, Skip, plan};
-pub use rate::{Permitted, permit};
+pub use rate::{Permitted, STARTS_MAX, Starts, permit};
 pub use reconcile::{
     Declaration, DeclaredSet, Reconciled, configured_schedule, effective, overridden, reconcile,
     resumed, retire_vanished,
