@@ -5,6 +5,7 @@ mod at_once;
 mod breaker;
 mod chain;
 mod edit;
+mod effective_terms;
 mod hold;
 mod layers;
 mod misfire;
@@ -23,6 +24,7 @@ pub use at_once::is_tried_at_once;
 pub use breaker::{Admits, Breaker, Circuit, Sign};
 pub use chain::followers;
 pub use edit::{Edit, Field, PREVIEW_MAX, Preview, preview, reset, upcoming};
+pub use effective_terms::{EffectiveTerms, MessageKind, effective_terms};
 pub use hold::{Hold, Means, cannot_wait, hold};
 pub use layers::{Layer, Winner, layers};
 pub use misfire::{
