@@ -55,7 +55,7 @@ pub async fn run(options: Options) -> Result<()> {
     let watched = Arc::new(Watched::new(opened, ledger.clone(), fuse.clone()));
     let worker = Worker { ledger: ledger.clone(), fuse, watched: watched.clone() };
     // However often a message's process is killed, that is never the message's own failure here.
-    let terms = Terms { crashes_max: 0, ..Terms::default() };
+    let terms = Terms::new().crashes_max(0);
     let punctual = process(watched)
         .handler_with(TOPIC, terms, move |work: Work, context: Context| {
             let worker = worker.clone();

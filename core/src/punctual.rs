@@ -9,6 +9,7 @@ mod registering;
 mod running;
 mod sending;
 mod shared;
+mod terms_given;
 mod until;
 
 pub use builder::Builder;

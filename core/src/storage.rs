@@ -86,7 +86,8 @@ pub trait Storage: Send + Sync + 'static {
     async fn keep(&self, keeps: Vec<Keep>, now: Timestamp) -> Result<Vec<Extended>>;
 
     /// Lets so many start under a rate as it allows now; see [`crate::policy::permit`], which says how
-    /// many. Starts that were permitted are spent, whatever becomes of them.
+    /// many, given the starts that the storage remembers ([`crate::policy::Starts`]). Starts that were
+    /// permitted are spent, whatever becomes of them.
     async fn permit(&self, permit: Permit, now: Timestamp) -> Result<Permitted>;
 
     /// Appends executions of messages that a broker delivered; with a dead letter, keeps the message.

@@ -96,7 +96,8 @@ impl Subscribe {
         self
     }
 
-    /// How many messages may start in a span of time, on all processes that share the storage together.
+    /// How many messages may start in any window as long as the span, on all processes that share the storage
+    /// together.
     pub fn rate(mut self, count: u32, per: Duration) -> Self {
         self.unchecked.rate = Some(Rate { count, per });
         self

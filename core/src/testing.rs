@@ -10,7 +10,7 @@
 //! # #[tokio::main(flavor = "current_thread")]
 //! # async fn main() -> punctual::Result<()> {
 //! let day = Duration::from_secs(24 * 60 * 60);
-//! let terms = Terms { retry: Retry::intervals([day; 6]), ..Terms::default() };
+//! let terms = Terms::new().retry(Retry::intervals([day; 6]));
 //! let rehearsal = Rehearsal::start(|builder| {
 //!     builder.handler_with("dunning", terms, async |_: String| Err::<(), _>("still not paid"))
 //! })

@@ -17,7 +17,7 @@ async fn bind(book: String, context: Context) -> punctual::Result<()> {
 
 #[tokio::main(flavor = "current_thread")]
 pub(crate) async fn main() -> punctual::Result<()> {
-    let once = Terms { retry: Retry::none(), ..Terms::default() };
+    let once = Terms::new().retry(Retry::none());
     let rehearsal = Rehearsal::start(|builder| {
         builder.handler_with("render", once, render).handler("bind", bind)
     })

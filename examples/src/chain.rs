@@ -23,7 +23,7 @@ async fn tell(what: String) {
 
 #[tokio::main(flavor = "current_thread")]
 pub(crate) async fn main() -> punctual::Result<()> {
-    let once = Terms { retry: Retry::none(), ..Terms::default() };
+    let once = Terms::new().retry(Retry::none());
     let rehearsal = Rehearsal::start(|builder| {
         let builder = builder.handler_with("fetch", once, fetch);
         builder.handler("translate", translate).handler("tell", tell)

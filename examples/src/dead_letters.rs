@@ -19,7 +19,7 @@ async fn charge(order: u32) -> Result<(), &'static str> {
 
 #[tokio::main(flavor = "current_thread")]
 pub(crate) async fn main() -> punctual::Result<()> {
-    let once = Terms { retry: Retry::none(), ..Terms::default() };
+    let once = Terms::new().retry(Retry::none());
     let rehearsal = Rehearsal::start(|builder| builder.handler_with("charge", once, charge)).await?;
     for order in 1..=3 {
         rehearsal.publisher().publish("charge", &order).await?;

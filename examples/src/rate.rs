@@ -24,6 +24,6 @@ pub(crate) async fn main() -> punctual::Result<()> {
 // Output:
 // 00:00 to 1, attempt 1
 // 00:00 to 2, attempt 1
-// 00:30 to 3, attempt 1
-// 01:00 to 4, attempt 1
-// 01:30 to 5, attempt 1
+// 01:00 to 3, attempt 1
+// 01:30 to 4, attempt 1
+// 02:00 to 5, attempt 1

@@ -9,7 +9,7 @@ use punctual::testing::Rehearsal;
 #[tokio::main(flavor = "current_thread")]
 pub(crate) async fn main() -> punctual::Result<()> {
     let hour = Duration::from_secs(3_600);
-    let terms = Terms { retry: Retry::intervals([hour; 6]), ..Terms::default() };
+    let terms = Terms::new().retry(Retry::intervals([hour; 6]));
     let rehearsal = Rehearsal::start(|builder| {
         builder.handler_with("dunning", terms, async |_: String| Err::<(), _>("still not paid"))
     })

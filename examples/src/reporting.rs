@@ -14,7 +14,7 @@ async fn import(file: String, context: Context) {
 
 #[tokio::main(flavor = "current_thread")]
 pub(crate) async fn main() -> punctual::Result<()> {
-    let once = Terms { retry: Retry::none(), ..Terms::default() };
+    let once = Terms::new().retry(Retry::none());
     let rehearsal = Rehearsal::start(|builder| {
         builder.handler_with("import", once, must_report(import))
     })

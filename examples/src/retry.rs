@@ -14,7 +14,7 @@ async fn charge(order: u32, context: Context) -> Result<(), String> {
 #[tokio::main(flavor = "current_thread")]
 pub(crate) async fn main() -> punctual::Result<()> {
     let waits = [10, 60].map(Duration::from_secs);
-    let terms = Terms { retry: Retry::intervals(waits), ..Terms::default() };
+    let terms = Terms::new().retry(Retry::intervals(waits));
     let rehearsal =
         Rehearsal::start(|builder| builder.handler_with("charge", terms, charge)).await?;
     rehearsal.publisher().publish("charge", &7).await?;

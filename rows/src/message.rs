@@ -247,8 +247,9 @@ fn corrupt(id: MessageId, what: &str) -> Error {
 mod tests {
     use super::*;
     use crate::instant::micros;
+    use punctual::Retry;
     use punctual::jiff::Timestamp;
-    use punctual::model::{BatchId, ExecutionId, JobName};
+    use punctual::model::{BatchId, ExecutionId, JobName, Rescue};
 
     fn full() -> Message {
         let nominal = Timestamp::from_second(1_700_000_000).unwrap();
@@ -274,7 +275,9 @@ mod tests {
                 sequence: 3,
             },
             occurrence: Some(Occurrence { job, nominal, schedule: None, misfire: None }),
-            terms: Some(Arc::new(Terms::deferred())),
+            terms: Some(Arc::new(
+                Terms::new().retry(Retry::proportional()).rescue(Rescue::AsFailure),
+            )),
             ties: Some(Arc::new(Ties {
                 batch: Some(BatchId::from_uuid(Uuid::from_u128(9))),
                 ..Ties::default()

@@ -220,6 +220,8 @@ fn builder(config: &Config, opened: &Opened, tools: &Tools) -> Builder {
         }
     }
     let builder = tools.register(builder);
+    // The file says which queues there are; without any, those that its jobs need were added above.
+    let builder = builder.only_named_queues();
     queues.into_iter().fold(builder, |builder, (name, most)| builder.queue(name, most))
 }
 

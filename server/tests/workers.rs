@@ -104,7 +104,7 @@ impl Server {
     async fn publish(&self, topic: &str, body: &Value) -> MessageId {
         let retry = Retry::intervals([Duration::from_millis(50); 3]);
         let publish = self.app.punctual.publisher().publish(topic, body).queue("example");
-        publish.terms(Terms { retry, ..Terms::default() }).await.unwrap().id
+        publish.terms(Terms::new().retry(retry)).await.unwrap().id
     }
 
     /// Waits until a message is as it should be. It is looked at after every event and a moment later as

@@ -20,6 +20,7 @@ use punctual::model::{
     ExecutionId, JobName, JobRecord, Key, Message, MessageId, MessageRecord, ProcessId, State,
     Terms,
 };
+use punctual::policy::{EffectiveTerms, MessageKind, effective_terms};
 
 pub(crate) use self::jobs::FiredJob;
 use self::runs::Run;
@@ -155,9 +156,10 @@ impl Ledger {
     }
 
     /// The terms a message is handled under.
-    fn terms_of(&self, message: &Message) -> Arc<Terms> {
-        let by_topic = || self.terms.get(message.topic.as_str()).cloned().unwrap_or_default();
-        message.terms.clone().unwrap_or_else(by_topic)
+    fn terms_of(&self, message: &Message) -> EffectiveTerms {
+        let handler = self.terms.get(message.topic.as_str()).map(|terms| &**terms);
+        let layers = [handler, message.terms.as_deref()];
+        effective_terms(MessageKind::of(message), layers.into_iter().flatten())
     }
 
     /// A new pending message.

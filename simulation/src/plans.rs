@@ -152,17 +152,19 @@ pub(crate) fn draw_releases(scene: &Scene, random: &mut Random) -> Vec<Vec<JobPl
 
 /// The terms of a message.
 pub(crate) fn draw_terms(random: &mut Random) -> Terms {
-    Terms {
-        retry: draw_retry(random, 5),
+    let terms = Terms {
+        retry: Some(draw_retry(random, 5)),
         timeout: random.percent(30).then(|| random.seconds(5, 150)),
-        on_timeout: if random.percent(70) { OnTimeout::Retry } else { OnTimeout::Fail },
-        rescue: if random.percent(70) { Rescue::AtOnce } else { Rescue::AsFailure },
-        crashes_max: u32::try_from(random.between(0, 4)).unwrap_or(1),
-        snoozes_max: u32::try_from(random.between(0, 3)).unwrap_or(1),
-        recording: if random.percent(90) { Recording::All } else { Recording::Failures },
+        on_timeout: Some(if random.percent(70) { OnTimeout::Retry } else { OnTimeout::Fail }),
+        rescue: Some(if random.percent(70) { Rescue::AtOnce } else { Rescue::AsFailure }),
+        crashes_max: Some(u32::try_from(random.between(0, 4)).unwrap_or(1)),
+        snoozes_max: Some(u32::try_from(random.between(0, 3)).unwrap_or(1)),
+        recording: Some(if random.percent(90) { Recording::All } else { Recording::Failures }),
         expires_after: None,
         lock_length: None,
-    }
+    };
+    // Half of them leave the retries to the layer outside.
+    Terms { retry: terms.retry.filter(|_| random.percent(50)), ..terms }
 }
 
 fn draw_retry(random: &mut Random, retries_max: u64) -> Retry {

@@ -44,7 +44,7 @@ impl Member {
             }
         };
         let retry = Retry::intervals([WAIT]).attempts(ATTEMPTS);
-        let terms = Terms { retry, ..Terms::default() };
+        let terms = Terms::new().retry(retry);
         let punctual = Punctual::builder()
             .storage(Arc::new(SqliteStorage::open(file).await?))
             .transport(BROKER, Arc::clone(&transport.transport))

@@ -38,6 +38,7 @@ pub(crate) async fn a_wrong_clock_changes_nothing(seconds: i64) -> Result<(), Fa
     };
     let wrong = node(database.storage(clock.clone())?, clock, &of_wrong)
         .queue("wrong", 4)
+        .only_named_queues()
         .job(Job::every("tick", Duration::from_secs(1)).queue("wrong"), job)
         .build()?;
     wrong.start().await?;

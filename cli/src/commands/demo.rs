@@ -96,9 +96,9 @@ fn in_file(folder: &Path) -> Address {
 
 /// Four handlers and a job; each topic shows one thing.
 fn build(storage: &Opened) -> punctual::Result<Punctual> {
-    let quick = |waits: &[u64]| Terms {
-        retry: Retry::intervals(waits.iter().map(|seconds| Duration::from_secs(*seconds))),
-        ..Terms::default()
+    let quick = |waits: &[u64]| {
+        let waits = waits.iter().map(|seconds| Duration::from_secs(*seconds));
+        Terms::new().retry(Retry::intervals(waits))
     };
     Punctual::builder()
         .app("demo")

@@ -6,9 +6,10 @@ use std::sync::Arc;
 use punctual::inspect::JobFilter;
 use punctual::model::{
     Body, ExecutionId, HEADER_VALUE_MAX, Headers, IdSource, JobName, Key, Message, MisfireFacts,
-    NAME_LENGTH_MAX, Occurrence, PAYLOAD_MAX_DEFAULT, Priority, Queue, Source, Terms, Topic, Trail,
+    NAME_LENGTH_MAX, Occurrence, PAYLOAD_MAX_DEFAULT, Priority, Queue, Rescue, Source, Terms,
+    Topic, Trail,
 };
-use punctual::policy::{MisfirePolicy, Verdict, Why};
+use punctual::policy::{MisfirePolicy, Retry, Verdict, Why};
 use punctual::storage::{Claim, Claimed, Command, Commanded, Enqueued, Settled};
 
 use super::Fixture;
@@ -58,7 +59,7 @@ fn full(f: &Fixture) -> Message {
             sequence: 4,
         },
         occurrence: Some(occurrence),
-        terms: Some(Arc::new(Terms::deferred())),
+        terms: Some(Arc::new(Terms::new().retry(Retry::proportional()).rescue(Rescue::AsFailure))),
         ..f.message()
     }
 }

@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex};
 use punctual::Schedule;
 use punctual::inspect::JobFilter;
 use punctual::model::{
-    Body, Job, JobName, JobPhase, JobRecord, Origin, Overrides, Pause, Priority, Retirement, Terms,
-    Topic,
+    Body, Job, JobName, JobPhase, JobRecord, Origin, Overrides, Pause, Priority, Rescue,
+    Retirement, Terms, Topic,
 };
 use punctual::policy::{Misfire, Overlap, Retry, Verdict};
 use punctual::schedule::{Reach, Spread};
@@ -144,7 +144,7 @@ fn full(name: &str) -> JobRecord {
         queue: queue("slow"),
         priority: Priority::HIGHEST,
         body: Body::raw("\0\u{1}", "application/octet-stream"),
-        terms: Arc::new(Terms::deferred()),
+        terms: Arc::new(Terms::new().retry(Retry::proportional()).rescue(Rescue::AsFailure)),
         tags: vec!["money".to_owned(), "żółw".to_owned()],
         description: Some("counts 'everything' \"twice\"".to_owned()),
         ..Job::new(name, schedule.clone()).unwrap()

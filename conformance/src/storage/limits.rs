@@ -24,6 +24,7 @@ behaviours! {
     many_nodes_together_run_a_serial_queue_one_by_one_and_in_order,
     a_priority_that_goes_first_is_taken_before_higher_ones,
     a_rate_lets_so_many_start_and_says_when_the_next_may,
+    no_window_of_a_rate_holds_more_starts_than_it_allows,
     a_rate_is_shared_by_all_nodes_and_kept_apart_by_name,
     many_nodes_at_once_are_not_permitted_more_than_the_rate,
 }
@@ -241,11 +242,29 @@ fn permit(name: &str, wanted: u32) -> Permit {
 
 pub async fn a_rate_lets_so_many_start_and_says_when_the_next_may(f: Fixture) {
     let first = f.storage.permit(permit("mail", 25), at(0)).await.unwrap();
-    assert_eq!((first.granted, first.next_at), (10, at(1)));
-    let second = f.storage.permit(permit("mail", 15), at(0)).await.unwrap();
-    assert_eq!((second.granted, second.next_at), (0, at(1)));
-    let third = f.storage.permit(permit("mail", 15), at(3)).await.unwrap();
-    assert_eq!((third.granted, third.next_at), (3, at(4)));
+    assert_eq!((first.granted, first.next_at), (10, at(10)));
+    let second = f.storage.permit(permit("mail", 15), at(9)).await.unwrap();
+    assert_eq!((second.granted, second.next_at), (0, at(10)));
+    let third = f.storage.permit(permit("mail", 15), at(10)).await.unwrap();
+    assert_eq!((third.granted, third.next_at), (10, at(20)));
+}
+
+pub async fn no_window_of_a_rate_holds_more_starts_than_it_allows(f: Fixture) {
+    let node = f.another_node().await;
+    let mut started = Vec::new();
+    for second in 0..60 {
+        let storage = if second % 2 == 0 { &f.storage } else { &node.storage };
+        let wanted = permit("mail", u32::try_from(second * 7 % 5).unwrap_or(1));
+        let granted = storage.permit(wanted, at(second)).await.unwrap().granted;
+        started.push((second, granted));
+    }
+    for begin in 0..60 {
+        let within = started.iter().filter(|(second, _)| (begin..begin + 10).contains(second));
+        let starts: u32 = within.map(|(_, granted)| granted).sum();
+        assert!(starts <= 10, "{starts} starts from second {begin} on: {started:?}");
+    }
+    let all: u32 = started.iter().map(|(_, granted)| granted).sum();
+    assert!(all >= 50, "{all} starts in 60 seconds are far below the rate");
 }
 
 pub async fn a_rate_is_shared_by_all_nodes_and_kept_apart_by_name(f: Fixture) {

@@ -5,9 +5,10 @@ use std::sync::Arc;
 use punctual::inspect::ExecutionFilter;
 use punctual::model::{
     BatchId, Body, Ending, Execution, ExecutionId, Headers, IdSource, LeaseRef, Limit, Link,
-    LinkOn, Message, Parent, Priority, Progress, Queue, Rate, State, Terms, Ties, Topic, Unique,
+    LinkOn, Message, Parent, Priority, Progress, Queue, Rate, Rescue, State, Terms, Ties, Topic,
+    Unique,
 };
-use punctual::policy::Verdict;
+use punctual::policy::{Retry, Verdict};
 use punctual::storage::{Command, Extended, Keep, Settled, Settlement};
 
 use super::Fixture;
@@ -158,7 +159,7 @@ pub async fn ties_are_kept_whole(f: Fixture) {
         body: Body::json(&[1, 2]).unwrap(),
         headers: Headers::new(),
         delay: seconds(9),
-        terms: Some(Arc::new(Terms::deferred())),
+        terms: Some(Arc::new(Terms::new().retry(Retry::proportional()).rescue(Rescue::AsFailure))),
         then: Vec::new(),
     };
     let parent = Parent {

@@ -1,27 +1,22 @@
 //! Jobs: how an application declares what runs on a schedule, and plans what runs once.
 
-use std::future::IntoFuture;
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures_util::future::BoxFuture;
 use jiff::Timestamp;
 use serde::Serialize;
 
 use super::job_options::Limits;
-use super::publish::{Draft, Due};
-use super::ties::about;
-use super::{Publish, Published, Publisher};
+use super::{Once, Publisher};
 use crate::engine::Process;
 use crate::error::{Error, Result};
 use crate::model::{
     Body, IntoTopic, Job, JobName, Key, Limit, Occurrence, OnTimeout, Priority, Queue, Rate,
     Source, Terms, Topic,
 };
-use crate::outbox::Outbox;
 use crate::policy::{Misfire, Overlap, Retry};
 use crate::schedule::{Calendar, Cron, Schedule, Spread, Zone};
-use crate::storage::{Command, Commanded, Entry};
+use crate::storage::{Command, Commanded};
 
 /// A job on its way into the builder. Mistakes are kept and reported by
 /// [`Builder::build`](crate::Builder::build), with the name of the job.
@@ -80,7 +75,7 @@ impl JobBuilder {
             anchor: None,
             when,
             job,
-            terms: Terms::recurring(),
+            terms: Terms::default(),
             limits: Limits::default(),
             must_report: false,
             place: None,
@@ -134,21 +129,22 @@ impl JobBuilder {
         })
     }
 
-    /// How often a failed run is tried again, and when.
+    /// How often a failed run is tried again, and when. Without it as its handler says, else not at all.
     pub fn retry(mut self, retry: Retry) -> Self {
-        self.terms.retry = retry;
+        self.terms.retry = Some(retry);
         self
     }
 
-    /// How long a run may take; zero means as long as it likes.
+    /// How long a run may take; without it as its handler says. Zero takes the handler's limit away, so that
+    /// the default of the process applies.
     pub fn timeout(mut self, timeout: Duration) -> Self {
-        self.terms.timeout = (!timeout.is_zero()).then_some(timeout);
+        self.terms.timeout = Some(timeout);
         self
     }
 
     /// What a run that took too long leads to.
     pub fn on_timeout(mut self, on_timeout: OnTimeout) -> Self {
-        self.terms.on_timeout = on_timeout;
+        self.terms.on_timeout = Some(on_timeout);
         self
     }
 
@@ -174,7 +170,7 @@ impl JobBuilder {
         self.limited(|limit| limit.running_max = Some(running_max))
     }
 
-    /// No more than so many of its runs start in a span of time, on all processes together.
+    /// No more than so many of its runs start in any window as long as the span, on all processes together.
     pub fn rate(self, count: u32, per: Duration) -> Self {
         self.limited(|limit| limit.rate = Some(Rate { count, per }))
     }
@@ -253,7 +249,7 @@ impl JobBuilder {
             Error::invalid(format!("{field}: {error}"))
         };
         let mut job = self.job?;
-        self.terms.retry.check().map_err(|error| refuse("retry", &error))?;
+        self.terms.check().map_err(|error| refuse("retry", &error))?;
         if self.zone.is_some() && !matches!(self.when, When::Cron(_)) {
             return Err(refuse("zone", &"only a cron expression is read in a zone; leave it out"));
         }
@@ -292,7 +288,9 @@ impl Jobs {
         Self { process }
     }
 
-    /// A one-time job, stored when it is awaited. Its handler is found by its name.
+    /// A one-time job, stored when it is awaited. Its handler is found by its name. Retries, timeout, queue
+    /// and priority are as said here, else as in its definition
+    /// ([`Builder::deferred`](crate::Builder::deferred)), else as its handler says.
     pub fn once(&self, name: impl AsRef<str>) -> Once {
         let name = name.as_ref();
         let publish =
@@ -300,7 +298,12 @@ impl Jobs {
         let publish = match JobName::new(name) {
             Ok(job) => publish.edit(|draft| {
                 draft.source = Source::Deferred;
-                draft.terms = Some(Terms::deferred());
+                if let Some(definition) = self.process.term_layers.deferred.get(&job) {
+                    draft.terms = definition.terms().clone();
+                    let (queue, priority) = definition.place();
+                    draft.queue = queue.unwrap_or_default();
+                    draft.priority = priority.unwrap_or_default();
+                }
                 draft.occurrence = Some(Occurrence {
                     job,
                     nominal: Timestamp::UNIX_EPOCH,
@@ -310,7 +313,7 @@ impl Jobs {
             }),
             Err(_) => publish,
         };
-        Once { publish }
+        Once::new(publish)
     }
 
     /// Cancels every pending one-time job of a name that is about a key; answers how many. Running
@@ -321,98 +324,5 @@ impl Jobs {
             Commanded::Applied(count) => Ok(count),
             _ => Ok(0),
         }
-    }
-}
-
-/// A one-time job that is stored when it is awaited.
-#[must_use = "a one-time job is stored when it is awaited"]
-pub struct Once {
-    publish: Publish,
-}
-
-impl Once {
-    fn edit(self, change: impl FnOnce(&mut Draft)) -> Self {
-        Self { publish: self.publish.edit(change) }
-    }
-
-    #[cfg(feature = "chrono")]
-    pub(crate) fn publishing(self, change: impl FnOnce(Publish) -> Publish) -> Self {
-        Self { publish: change(self.publish) }
-    }
-
-    /// When it runs. An instant in the past is refused, unless [`Once::allow_past`] is given.
-    pub fn at(self, instant: Timestamp) -> Self {
-        self.edit(|draft| draft.due = Due::At(instant))
-    }
-
-    /// How long from now it runs.
-    pub fn after(self, wait: Duration) -> Self {
-        self.edit(|draft| draft.due = Due::After(wait))
-    }
-
-    /// An instant in the past means at once.
-    pub fn allow_past(self) -> Self {
-        self.edit(|draft| draft.allow_past = true)
-    }
-
-    /// What it is about. While one about the same is alive, a second one is a conflict.
-    pub fn key(self, key: impl AsRef<str>) -> Self {
-        let publish = self.publish.key(key);
-        Self { publish }.edit(|draft| {
-            draft.dedupe = draft.key.as_ref().map(|key| about(&draft.topic, key));
-        })
-    }
-
-    /// Takes the place of a pending one about the same key, instead of being a conflict.
-    pub fn replace(self) -> Self {
-        self.edit(|draft| draft.replace = true)
-    }
-
-    /// What its handler receives.
-    pub fn payload<T: Serialize + ?Sized>(self, payload: &T) -> Self {
-        let body = Body::json(payload);
-        Self {
-            publish: self.publish.set(|draft| {
-                draft.body = body?;
-                Ok(())
-            }),
-        }
-    }
-
-    /// How often it is tried again, and when.
-    pub fn retry(self, retry: Retry) -> Self {
-        self.edit(|draft| draft.terms.get_or_insert_with(Terms::deferred).retry = retry)
-    }
-}
-
-impl Once {
-    /// Stores it inside the caller's own transaction; see [`Publish::in_tx`].
-    pub async fn in_tx<O: Outbox>(self, outbox: &mut O) -> Result<Published> {
-        alone(self.publish.in_tx(outbox).await?)
-    }
-
-    /// The message as it would be stored; see [`Publish::prepare`].
-    pub async fn prepare(self) -> Result<Entry> {
-        self.publish.prepare().await
-    }
-}
-
-/// A second one about the same is a conflict.
-fn alone(published: Published) -> Result<Published> {
-    match published.duplicate_of {
-        None => Ok(published),
-        Some(alive) => Err(Error::conflict(
-            "a one-time job of this name about this key is alive; cancel it first, or use replace()",
-        )
-        .with("alive", alive)),
-    }
-}
-
-impl IntoFuture for Once {
-    type Output = Result<Published>;
-    type IntoFuture = BoxFuture<'static, Self::Output>;
-
-    fn into_future(self) -> Self::IntoFuture {
-        Box::pin(async move { alone(self.publish.await?) })
     }
 }

@@ -16,6 +16,7 @@ use crate::model::{
     Body, Headers, Key, MessageId, Occurrence, Priority, Queue, Source, Terms, Ties, Topic,
 };
 use crate::outbox::Outbox;
+use crate::policy::Retry;
 use crate::storage::{Enqueued, Entry};
 
 /// A message that is sent when it is awaited.
@@ -60,7 +61,7 @@ pub(super) struct Draft {
     pub(super) headers: Headers,
     pub(super) correlation: Option<Arc<str>>,
     pub(super) occurrence: Option<Occurrence>,
-    pub(super) terms: Option<Terms>,
+    pub(super) terms: Terms,
     pub(super) ties: Ties,
     pub(super) via: Via,
     pub(super) group: Option<String>,
@@ -84,7 +85,7 @@ impl Draft {
             headers: Headers::new(),
             correlation: None,
             occurrence: None,
-            terms: None,
+            terms: Terms::default(),
             ties: Ties::default(),
             via: Via::Routed,
             group: None,
@@ -216,9 +217,21 @@ impl Publish {
         self.edit(|draft| draft.id = Some(id))
     }
 
-    /// The terms it is handled under, instead of its handler's.
+    /// What it says itself about its attempts. Each field that is set wins over the handler's; the others,
+    /// and those set on it before, stay.
     pub fn terms(self, terms: Terms) -> Self {
-        self.edit(|draft| draft.terms = Some(terms))
+        self.edit(|draft| draft.terms = draft.terms.overlaid(&terms))
+    }
+
+    /// How often it is tried again, and when; wins over its handler's retries.
+    pub fn retry(self, retry: Retry) -> Self {
+        self.edit(|draft| draft.terms.retry = Some(retry))
+    }
+
+    /// How long an attempt may take; wins over its handler's timeout. Zero takes that one away, so that the
+    /// default of the process applies.
+    pub fn timeout(self, timeout: Duration) -> Self {
+        self.edit(|draft| draft.terms.timeout = Some(timeout))
     }
 }
 

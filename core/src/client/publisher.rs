@@ -185,9 +185,7 @@ impl Publisher {
     /// Checks a draft and gives it identity and time.
     fn message(&self, mut draft: Draft, now: Timestamp) -> Result<(Message, Way)> {
         draft.body.check(self.process.options.payload_max)?;
-        if let Some(terms) = &draft.terms {
-            terms.retry.check()?;
-        }
+        draft.terms.check()?;
         draft.ties.check()?;
         let tolerance = self.process.options.past_tolerance;
         let present = (now, now.max(self.process.clock.latest()));
@@ -214,7 +212,7 @@ impl Publisher {
             headers: draft.headers,
             trail,
             occurrence,
-            terms: draft.terms.map(Arc::new),
+            terms: (!draft.terms.is_empty()).then(|| Arc::new(draft.terms)),
             ties: (draft.ties != Ties::default()).then(|| Arc::new(draft.ties)),
         };
         Ok((message, way))

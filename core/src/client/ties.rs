@@ -6,7 +6,7 @@ use super::Publish;
 use super::publish::{Draft, Due};
 use super::via::Via;
 use crate::error::{Error, Result};
-use crate::model::{Key, Limit, Link, LinkOn, Rate, Terms, Topic, Unique};
+use crate::model::{Key, Limit, Link, LinkOn, Rate, Topic, Unique};
 
 impl Publish {
     /// No more than so many messages with the same limit run at once, on all processes together.
@@ -14,8 +14,8 @@ impl Publish {
         self.limited(name, |limit| limit.running_max = Some(running_max))
     }
 
-    /// No more than so many messages with the same limit start in a span of time, on all processes
-    /// together. Those over it wait; that spends no attempt.
+    /// No more than so many messages with the same limit start in any window as long as the span, on all
+    /// processes together, also after a silence. Those over it wait; that spends no attempt.
     pub fn rate(self, name: impl AsRef<str>, count: u32, per: Duration) -> Self {
         self.limited(name, |limit| limit.rate = Some(Rate { count, per }))
     }
@@ -29,10 +29,7 @@ impl Publish {
                 rate: None,
             });
             if limit.name != name {
-                return Err(Error::invalid(format!(
-                    "a message has one limit, and this one has {:?} already; give {name:?} the same name",
-                    limit.name
-                )));
+                return Err(two_limits(&limit.name, &format!("{name:?}")));
             }
             change(limit);
             Ok(())
@@ -49,6 +46,9 @@ impl Publish {
                 ));
             };
             let name = about(&draft.topic, key);
+            if let Some(limit) = draft.ties.limit.as_ref().filter(|limit| limit.name != name) {
+                return Err(two_limits(&limit.name, "one_at_a_time()"));
+            }
             draft.ties.limit = Some(Limit { name, running_max: Some(1), rate: None });
             Ok(())
         })
@@ -66,9 +66,7 @@ impl Publish {
 
     /// Not begun any more when it is later than this after its time: then it ends as skipped.
     pub fn expires_after(self, late: Duration) -> Self {
-        self.edit(|draft| {
-            draft.terms.get_or_insert_with(Terms::default).expires_after = Some(late);
-        })
+        self.edit(|draft| draft.terms.expires_after = Some(late))
     }
 
     /// What follows when this message is done.
@@ -95,6 +93,13 @@ impl Publish {
             Ok(())
         })
     }
+}
+
+fn two_limits(first: &Key, second: &str) -> Error {
+    Error::invalid(format!(
+        "a message has one limit, and this one has {first:?} already, so {second} cannot be added; give \
+         limit() and rate() the same name, and use limit(name, 1) in place of one_at_a_time()"
+    ))
 }
 
 /// The name that messages of a topic about a key share; with its length, because a name may hold
@@ -140,7 +145,7 @@ fn link(on: LinkOn, draft: Draft) -> Result<Link> {
         body: draft.body,
         headers: draft.headers,
         delay,
-        terms: draft.terms.map(std::sync::Arc::new),
+        terms: (!draft.terms.is_empty()).then(|| std::sync::Arc::new(draft.terms)),
         then: draft.ties.then,
     })
 }

@@ -22,8 +22,8 @@ use crate::handler::{
     Cause, Context, ContextParts, HandlerError, HandlerResult, Outcome, Said, Signal, conclude,
 };
 use crate::middleware::NextHandle;
-use crate::model::{ExecutionId, Message, ProcessId, Terms};
-use crate::policy::{Report, is_expired, timeout};
+use crate::model::{ExecutionId, Message, ProcessId};
+use crate::policy::{EffectiveTerms, Report, is_expired, timeout};
 use crate::storage::Claimed;
 use crate::transport::{Delivery, Receipt};
 
@@ -40,7 +40,7 @@ pub(crate) struct By {
 pub(crate) fn context(
     process: &Arc<Process>,
     delivery: &Delivery,
-    terms: &Terms,
+    terms: &EffectiveTerms,
     slots: &Arc<Slots>,
     now: Timestamp,
 ) -> Context {
@@ -53,7 +53,7 @@ pub(crate) fn context(
 pub(crate) fn context_by(
     process: &Arc<Process>,
     delivery: &Delivery,
-    terms: &Terms,
+    terms: &EffectiveTerms,
     by: By,
 ) -> Context {
     let claimed = match &delivery.receipt {
@@ -150,7 +150,7 @@ pub(super) fn begun(process: &Process, started: &Started) -> Option<Report> {
 
 /// Whether a broker delivers a message once more than it may be handled, because the process that had it
 /// last was lost. Of a claim the rescuer has judged.
-fn is_spent(delivery: &Delivery, terms: &Terms) -> bool {
+fn is_spent(delivery: &Delivery, terms: &EffectiveTerms) -> bool {
     let before = delivery.attempt.saturating_sub(1);
     let is_broker = matches!(delivery.receipt, Receipt::Broker(_));
     is_broker && before > 0 && terms.retry.is_exhausted(before)
@@ -160,7 +160,7 @@ fn is_spent(delivery: &Delivery, terms: &Terms) -> bool {
 pub(crate) async fn handle(
     process: &Process,
     message: &Message,
-    terms: &Terms,
+    terms: &EffectiveTerms,
     context: &Context,
 ) -> Option<Report> {
     let Some(registration) = process.registry.get(&message.topic) else {
@@ -174,7 +174,7 @@ async fn handle_by(
     process: &Process,
     registration: &Registration,
     message: &Message,
-    terms: &Terms,
+    terms: &EffectiveTerms,
     context: &Context,
 ) -> Option<Report> {
     // Reading a body runs the payload type's own code, which may panic like any other.
@@ -230,7 +230,7 @@ fn advised(outcome: Outcome, error: &HandlerError) -> Report {
 /// Lets the handler run until it is done or asked to stop.
 async fn supervise(
     process: &Process,
-    terms: &Terms,
+    terms: &EffectiveTerms,
     context: &Context,
     mut work: Pin<&mut impl Future<Output = Report>>,
 ) -> Option<Report> {
@@ -256,7 +256,7 @@ async fn supervise(
 /// How long an attempt may take, and until when, if there is a limit.
 pub(super) fn deadline(
     process: &Process,
-    terms: &Terms,
+    terms: &EffectiveTerms,
     started_at: Timestamp,
 ) -> Option<(Duration, Timestamp)> {
     let limit = timeout(terms.timeout, process.options.timeout)?;
@@ -264,7 +264,11 @@ pub(super) fn deadline(
 }
 
 /// What counts for an attempt elsewhere that ends now: after its time, only that.
-pub(super) fn overdue(process: &Process, terms: &Terms, started_at: Timestamp) -> Option<Report> {
+pub(super) fn overdue(
+    process: &Process,
+    terms: &EffectiveTerms,
+    started_at: Timestamp,
+) -> Option<Report> {
     let (limit, deadline) = deadline(process, terms, started_at)?;
     let is_late = process.now() > deadline;
     is_late.then(|| wound_down(Cause::Timeout, Some(limit), None)).flatten()

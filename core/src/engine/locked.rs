@@ -9,8 +9,8 @@ use crate::clock::{Clock, add};
 use crate::event::Event;
 use crate::handler::Context;
 use crate::lock::{LOCK_LENGTH_DEFAULT, Lock, lock_name};
-use crate::model::{JobName, Terms};
-use crate::policy::Report;
+use crate::model::JobName;
+use crate::policy::{EffectiveTerms, Report};
 
 /// How long a run waits before it asks again, when it may not be skipped.
 const ASK_AGAIN: Duration = Duration::from_secs(5);
@@ -19,7 +19,7 @@ const ASK_AGAIN: Duration = Duration::from_secs(5);
 pub(super) async fn locked(
     process: &Process,
     context: &Context,
-    terms: &Terms,
+    terms: &EffectiveTerms,
     work: impl Future<Output = Option<Report>>,
 ) -> Option<Report> {
     let (Some(locks), Some(job)) = (&process.locks, context.job()) else { return work.await };

@@ -27,6 +27,7 @@ mod scribe;
 mod service;
 mod settle;
 mod subscription;
+mod term_layers;
 mod turns;
 mod worker;
 
@@ -61,6 +62,7 @@ pub(crate) use settle::Settler;
 pub(crate) use subscription::{
     Control, Subscribed, SubscriptionWorker, Surroundings, Switchboard, Unchecked, subscribe,
 };
+pub(crate) use term_layers::TermLayers;
 pub use turns::LastTurn;
 pub(crate) use turns::Turns;
 pub(crate) use worker::{QueueWorker, Worked};

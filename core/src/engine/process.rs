@@ -8,7 +8,9 @@ use jiff::Timestamp;
 
 use super::in_flight::InFlight;
 use super::recent::Recent;
-use super::{Hooks, Options, QueueBoard, Registry, Remotes, Stop, Switchboard, Turns, Watched};
+use super::{
+    Hooks, Options, QueueBoard, Registry, Remotes, Stop, Switchboard, TermLayers, Turns, Watched,
+};
 use crate::client::Outbound;
 use crate::clock::{Clock, StorageClock};
 use crate::config::{Configuration, Misconfigured};
@@ -17,8 +19,8 @@ use crate::handler::{Rules, States};
 use crate::inspect::Inspect;
 use crate::lock::Locks;
 use crate::middleware::Middleware;
-use crate::model::{ExecutionId, IdSource, MessageId, ProcessId, Terms, TransportName};
-use crate::policy::Declaration;
+use crate::model::{ExecutionId, IdSource, Job, Message, MessageId, ProcessId, TransportName};
+use crate::policy::{Declaration, EffectiveTerms};
 use crate::schedule::Calendar;
 use crate::storage::{Bell, Storage};
 use crate::transport::Transport;
@@ -52,7 +54,8 @@ pub(crate) struct Process {
     /// Rings when a handler says how far it is.
     pub(crate) progressed: Bell,
     pub(crate) middleware: Vec<Arc<dyn Middleware>>,
-    pub(crate) default_terms: Arc<Terms>,
+    /// What the layers of options say beside handlers and messages.
+    pub(crate) term_layers: TermLayers,
     pub(crate) in_flight: Arc<InFlight>,
     pub(crate) stop: Stop,
     pub(crate) turns: Arc<Turns>,
@@ -83,14 +86,13 @@ impl Process {
         ExecutionId::from_uuid(self.ids.next(now))
     }
 
-    /// The terms of a message: its own, else its handler's, else those of the process.
-    pub(crate) fn terms<'a>(&'a self, message: &'a crate::model::Message) -> &'a Arc<Terms> {
-        match &message.terms {
-            Some(terms) => terms,
-            None => self
-                .registry
-                .get(&message.topic)
-                .map_or(&self.default_terms, |registration| &registration.terms),
-        }
+    /// Returns the terms in force for a message, from what the layers say.
+    pub(crate) fn terms(&self, message: &Message) -> Arc<EffectiveTerms> {
+        self.term_layers.effective(message, self.registry.get(&message.topic))
+    }
+
+    /// Returns the terms in force for the runs of a job, as far as this process knows its handler.
+    pub(crate) fn terms_of_job(&self, job: &Job) -> EffectiveTerms {
+        self.term_layers.of_job(job, self.registry.get(&job.topic))
     }
 }

@@ -2,11 +2,12 @@
 //! per attempt, no lock.
 
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use crate::error::{Error, Result};
 use crate::handler::AnyHandler;
 use crate::model::{Terms, Topic};
+use crate::policy::EffectiveTerms;
 
 /// Which handler a topic has.
 #[derive(Default)]
@@ -14,13 +15,23 @@ pub(crate) struct Registry {
     registrations: HashMap<Topic, Registration>,
 }
 
-/// A handler and the terms for messages that bring none.
+/// A handler and what it says about the attempts of its messages.
 #[derive(Clone)]
 pub(crate) struct Registration {
     pub(crate) handler: Arc<dyn AnyHandler>,
-    pub(crate) terms: Arc<Terms>,
+    pub(crate) terms: Terms,
     /// Whether returning without a report is a failure.
     pub(crate) must_report: bool,
+    /// Whether it was registered together with a job.
+    pub(crate) of_job: bool,
+    /// The terms in force for published messages that say nothing, once they are known.
+    pub(crate) usual: OnceLock<Arc<EffectiveTerms>>,
+}
+
+impl Registration {
+    pub(crate) fn new(handler: Arc<dyn AnyHandler>, terms: Terms, must_report: bool) -> Self {
+        Self { handler, terms, must_report, of_job: false, usual: OnceLock::new() }
+    }
 }
 
 impl Registry {

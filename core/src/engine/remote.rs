@@ -220,7 +220,7 @@ fn started(
         poison: None,
         receipt: Receipt::Lease(Box::new(receipt)),
     };
-    let terms = process.terms(&delivery.message).clone();
+    let terms = process.terms(&delivery.message);
     let by = By { process: worker, execution, started_at: execution.instant(), slots: None };
     let context = context_by(process, &delivery, &terms, by);
     let entered = process.in_flight.enter(&delivery.receipt, &context);

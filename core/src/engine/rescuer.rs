@@ -36,12 +36,13 @@ impl Rescuer {
             attempt: claimed.attempt,
             crashes: claimed.crashes,
             snoozes: claimed.snoozes,
-            terms,
+            terms: &terms,
             cancel_requested: claimed.cancel_requested,
             now,
         });
         let recorded = terms.recording != Recording::None;
-        let execution = Arc::new(self.execution(claimed, &judged, now));
+        let attempts_max = terms.retry.attempts_max;
+        let execution = Arc::new(self.execution(claimed, attempts_max, &judged, now));
         let then = follow(&self.process, &claimed.message, &judged.verdict, &execution, None);
         let execution = recorded.then_some(execution);
         let settlement = Settlement {
@@ -51,7 +52,13 @@ impl Rescuer {
         (settlement, judged)
     }
 
-    fn execution(&self, claimed: &Claimed, judged: &Judged, now: Timestamp) -> Execution {
+    fn execution(
+        &self,
+        claimed: &Claimed,
+        attempts_max: Option<u32>,
+        judged: &Judged,
+        now: Timestamp,
+    ) -> Execution {
         let message = &claimed.message;
         Execution {
             id: self.process.execution_id(now),
@@ -63,7 +70,7 @@ impl Rescuer {
             nominal: message.occurrence.as_ref().map(|occurrence| occurrence.nominal),
             source: message.source,
             attempt: claimed.attempt,
-            attempts_max: self.process.terms(message).retry.attempts_max,
+            attempts_max,
             process: None,
             due_at: claimed.due_at,
             started_at: claimed.due_at,

@@ -276,6 +276,7 @@ pub(super) fn skipped(
     skips: &[Skip],
     now: Timestamp,
 ) -> Vec<Execution> {
+    let attempts_max = process.terms_of_job(job).retry.attempts_max;
     let execution = |skip: &Skip| Execution {
         id: process.execution_id(now),
         message: None,
@@ -286,7 +287,7 @@ pub(super) fn skipped(
         nominal: Some(skip.nominal),
         source: Source::Scheduled,
         attempt: 0,
-        attempts_max: job.terms.retry.attempts_max,
+        attempts_max,
         process: Some(process.id),
         due_at: skip.nominal,
         started_at: now,

@@ -27,8 +27,8 @@ use crate::clock::{Clock, add, between, within};
 use crate::error::{Error, Result};
 use crate::event::Event;
 use crate::handler::Context;
-use crate::model::{Ending, Recording, Terms};
-use crate::policy::{Case, Judged, Report, Verdict, Why, judge};
+use crate::model::{Ending, Recording};
+use crate::policy::{Case, EffectiveTerms, Judged, Report, Verdict, Why, judge};
 use crate::storage::{Settled, Settlement, Storage};
 use crate::transport::{Delivery, LeaseReceipt, Receipt};
 
@@ -40,7 +40,7 @@ const BACKLOG_MAX: usize = 4 * BATCH_MAX;
 /// An attempt that was started and is not settled yet.
 pub(crate) struct Started {
     pub(crate) delivery: Delivery,
-    pub(crate) terms: Arc<Terms>,
+    pub(crate) terms: Arc<EffectiveTerms>,
     pub(crate) context: Context,
     pub(crate) entered: Entered,
     pub(crate) extras: Extras,
@@ -221,7 +221,7 @@ impl Settler {
     }
 }
 
-fn is_recorded(terms: &Terms, judged: &Judged) -> bool {
+fn is_recorded(terms: &EffectiveTerms, judged: &Judged) -> bool {
     match terms.recording {
         Recording::All => true,
         Recording::Failures => judged.ending.is_failure(),
@@ -229,7 +229,7 @@ fn is_recorded(terms: &Terms, judged: &Judged) -> bool {
     }
 }
 
-fn case<'a>(delivery: &'a Delivery, terms: &'a Terms, now: Timestamp) -> Case<'a> {
+fn case<'a>(delivery: &'a Delivery, terms: &'a EffectiveTerms, now: Timestamp) -> Case<'a> {
     let (crashes, snoozes, cancel_requested) = match &delivery.receipt {
         Receipt::Lease(receipt) => {
             (receipt.claimed.crashes, receipt.claimed.snoozes, receipt.claimed.cancel_requested)

@@ -183,7 +183,7 @@ pub(super) fn start(settler: &Settler, delivery: Delivery, slot: Slot) {
 /// Counts a delivery in.
 fn begin(process: &Arc<Process>, delivery: Delivery, slot: &Slot) -> Started {
     let now = process.now();
-    let terms = process.terms(&delivery.message).clone();
+    let terms = process.terms(&delivery.message);
     let context = context(process, &delivery, &terms, slot.slots(), now);
     let entered = process.in_flight.enter(&delivery.receipt, &context);
     Started { delivery, terms, context, entered, extras: Extras::default() }

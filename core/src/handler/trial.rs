@@ -192,7 +192,8 @@ impl Trial {
         let process = self.process(builder)?;
         let message = Arc::new(self.message(&process)?);
         let context = context(&process, message.clone(), &self);
-        let report = handle(&process, &message, &self.terms, &context).await;
+        let terms = process.term_layers.effective(&message, None);
+        let report = handle(&process, &message, &terms, &context).await;
         // Nothing only when a lease is lost, and here is none.
         Ok(Tried { report: report.unwrap_or(Report::Interrupted), context })
     }
@@ -221,7 +222,7 @@ impl Trial {
             headers: std::mem::replace(&mut self.headers, Ok(Headers::new()))?,
             trail: Trail::default(),
             occurrence: job.map(|job| Occurrence { job, nominal, schedule: None, misfire: None }),
-            terms: None,
+            terms: Some(Arc::new(self.terms.clone())),
             ties: None,
         })
     }
@@ -234,17 +235,18 @@ impl std::fmt::Debug for Trial {
 }
 
 fn context(process: &Arc<Process>, message: Arc<Message>, trial: &Trial) -> Context {
+    let terms = process.term_layers.effective(&message, None);
     Context::new(ContextParts {
         message,
         execution: process.execution_id(trial.at),
         attempt: trial.attempt,
-        attempts_max: trial.terms.retry.attempts_max,
+        attempts_max: terms.retry.attempts_max,
         started_at: trial.at,
         due_at: trial.at,
         process: process.id,
         lease: None,
         lease_until: Mutex::new(None),
-        recording: trial.terms.recording,
+        recording: terms.recording,
         settles: AtomicBool::new(false),
         cancellation: Signal::default(),
         publisher: Publisher::new(process.clone()),

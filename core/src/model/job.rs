@@ -35,7 +35,7 @@ pub struct Job {
     pub priority: Priority,
     /// What its handler receives; empty means the occurrence itself.
     pub body: Body,
-    /// The terms its messages are handled under.
+    /// What it says about the attempts of its runs; the rest is as their handler says.
     pub terms: Arc<Terms>,
     /// The limit its messages share.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -60,7 +60,7 @@ impl Job {
             queue: Queue::default(),
             priority: Priority::default(),
             body: Body::empty(),
-            terms: Arc::new(Terms::recurring()),
+            terms: Arc::new(Terms::default()),
             limit: None,
             tags: Vec::new(),
             description: None,

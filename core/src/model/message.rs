@@ -45,7 +45,7 @@ pub struct Message {
     pub trail: Trail,
     /// The instant of a schedule it stands for, if it stands for one.
     pub occurrence: Option<Occurrence>,
-    /// The terms it carries; without them the handler's apply.
+    /// What it says itself about its attempts; the rest is as its handler says.
     pub terms: Option<Arc<Terms>>,
     /// What ties it to other messages; most have none.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -1,6 +1,7 @@
-//! The terms a message is handled under: how often it may be tried, how long one try may take, and
-//! what a crash means. They travel with the message, so that any node can judge it, also one that
-//! has never heard of its handler.
+//! Terms: what one layer says about the attempts of a message, such as how often it may be tried and how
+//! long one attempt may take. A handler, a queue, a definition and a single call each give one; a field that
+//! is not set leaves the word to the layer outside. They travel with the message, so that any node can judge
+//! it. Which value is in force is decided by [`effective_terms`](crate::policy::effective_terms).
 
 use std::time::Duration;
 
@@ -8,59 +9,166 @@ use serde::{Deserialize, Serialize};
 
 use crate::policy::Retry;
 
-/// What applies to every attempt of one message.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+/// What one layer says about every attempt of a message; what is not set is left to the layers outside.
+///
+/// ```
+/// use std::time::Duration;
+/// use punctual::{Retry, model::Terms};
+///
+/// let terms = Terms::new().retry(Retry::none()).timeout(Duration::from_secs(20));
+/// assert_eq!(terms.crashes_max, None);
+/// ```
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Terms {
     /// How often, and when again.
-    pub retry: Retry,
-    /// How long one attempt may take; none means as long as it likes.
-    #[serde(with = "super::length")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub retry: Option<Retry>,
+    /// How long one attempt may take; zero takes the limit of the layers outside away, so that the default
+    /// of the process applies.
+    #[serde(with = "none_is_zero", skip_serializing_if = "Option::is_none")]
     pub timeout: Option<Duration>,
     /// What an attempt that took too long leads to.
-    pub on_timeout: OnTimeout,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub on_timeout: Option<OnTimeout>,
     /// What the loss of its process leads to.
-    pub rescue: Rescue,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rescue: Option<Rescue>,
     /// How many lost processes are forgiven before one counts as a failed attempt; 0 forgives all.
-    pub crashes_max: u32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub crashes_max: Option<u32>,
     /// How often it may be snoozed before a snooze counts as a failed attempt.
-    pub snoozes_max: u32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub snoozes_max: Option<u32>,
     /// Which executions are kept as history.
-    pub recording: Recording,
-    /// How late after its planned time an attempt may still begin; none means however late.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub recording: Option<Recording>,
+    /// How late after its planned time an attempt may still begin.
     #[serde(with = "super::length", skip_serializing_if = "Option::is_none")]
     pub expires_after: Option<Duration>,
-    /// How long an external lock is asked for; none means the usual length.
+    /// How long an external lock is asked for.
     #[serde(with = "super::length", skip_serializing_if = "Option::is_none")]
     pub lock_length: Option<Duration>,
 }
 
-impl Default for Terms {
-    fn default() -> Self {
+impl Terms {
+    /// Creates terms that say nothing.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Sets how often a failed attempt is tried again, and when.
+    #[must_use]
+    pub fn retry(mut self, retry: Retry) -> Self {
+        self.retry = Some(retry);
+        self
+    }
+
+    /// Sets how long one attempt may take; zero takes the limit of the layers outside away.
+    #[must_use]
+    pub fn timeout(mut self, timeout: Duration) -> Self {
+        self.timeout = Some(timeout);
+        self
+    }
+
+    /// Sets what an attempt that took too long leads to.
+    #[must_use]
+    pub fn on_timeout(mut self, on_timeout: OnTimeout) -> Self {
+        self.on_timeout = Some(on_timeout);
+        self
+    }
+
+    /// Sets what the loss of its process leads to.
+    #[must_use]
+    pub fn rescue(mut self, rescue: Rescue) -> Self {
+        self.rescue = Some(rescue);
+        self
+    }
+
+    /// Sets how many lost processes are forgiven; 0 forgives all.
+    #[must_use]
+    pub fn crashes_max(mut self, count: u32) -> Self {
+        self.crashes_max = Some(count);
+        self
+    }
+
+    /// Sets how many snoozes are free.
+    #[must_use]
+    pub fn snoozes_max(mut self, count: u32) -> Self {
+        self.snoozes_max = Some(count);
+        self
+    }
+
+    /// Sets which executions are kept as history.
+    #[must_use]
+    pub fn recording(mut self, recording: Recording) -> Self {
+        self.recording = Some(recording);
+        self
+    }
+
+    /// Sets how late after its planned time an attempt may still begin.
+    #[must_use]
+    pub fn expires_after(mut self, late: Duration) -> Self {
+        self.expires_after = Some(late);
+        self
+    }
+
+    /// Sets how long an external lock is asked for.
+    #[must_use]
+    pub fn lock_length(mut self, length: Duration) -> Self {
+        self.lock_length = Some(length);
+        self
+    }
+
+    /// Returns these terms with the fields that `inner` sets replaced by its own.
+    #[must_use]
+    pub fn overlaid(&self, inner: &Self) -> Self {
+        let over = inner.clone();
         Self {
-            retry: Retry::default(),
-            timeout: None,
-            on_timeout: OnTimeout::Retry,
-            rescue: Rescue::AtOnce,
-            crashes_max: 5,
-            snoozes_max: 1_000,
-            recording: Recording::All,
-            expires_after: None,
-            lock_length: None,
+            retry: over.retry.or_else(|| self.retry.clone()),
+            timeout: over.timeout.or(self.timeout),
+            on_timeout: over.on_timeout.or(self.on_timeout),
+            rescue: over.rescue.or(self.rescue),
+            crashes_max: over.crashes_max.or(self.crashes_max),
+            snoozes_max: over.snoozes_max.or(self.snoozes_max),
+            recording: over.recording.or(self.recording),
+            expires_after: over.expires_after.or(self.expires_after),
+            lock_length: over.lock_length.or(self.lock_length),
         }
+    }
+
+    /// Whether nothing is set.
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// Refuses what can never work.
+    pub(crate) fn check(&self) -> crate::error::Result<()> {
+        self.retry.as_ref().map_or(Ok(()), Retry::check)
     }
 }
 
-impl Terms {
-    /// The terms of a recurring job: its next occurrence is its retry.
-    pub fn recurring() -> Self {
-        Self { retry: Retry::none(), ..Self::default() }
+/// A timeout where "none" is said by `null`, as releases wrote it that stored every field.
+mod none_is_zero {
+    use std::time::Duration;
+
+    use serde::{Deserializer, Serializer};
+
+    use crate::model::length;
+
+    #[expect(clippy::ref_option, reason = "the form that serde calls")]
+    pub(super) fn serialize<S: Serializer>(
+        timeout: &Option<Duration>,
+        to: S,
+    ) -> Result<S::Ok, S::Error> {
+        length::serialize(&timeout.filter(|timeout| !timeout.is_zero()), to)
     }
 
-    /// The terms of a one-time job: three retries in proportion to how far ahead it was planned, and
-    /// a lost process spends one of them.
-    pub fn deferred() -> Self {
-        Self { retry: Retry::proportional(), rescue: Rescue::AsFailure, ..Self::default() }
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(
+        from: D,
+    ) -> Result<Option<Duration>, D::Error> {
+        let timeout: Option<Duration> = length::deserialize(from)?;
+        Ok(Some(timeout.unwrap_or(Duration::ZERO)))
     }
 }
 
@@ -97,4 +205,38 @@ pub enum Recording {
     Failures,
     /// None; for queues where history costs more than it is worth.
     None,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What a release stored that knew complete terms only.
+    const COMPLETE: &str = r#"{"retry":{"attempts_max":1,"backoff":{"intervals":[]}},"timeout":null,
+        "on_timeout":"retry","rescue":"at_once","crashes_max":5,"snoozes_max":1000,"recording":"all"}"#;
+
+    #[test]
+    fn complete_terms_of_an_older_release_are_read_as_said() {
+        let terms: Terms = serde_json::from_str(COMPLETE).unwrap();
+        let said = Terms::new()
+            .retry(Retry::none())
+            .timeout(Duration::ZERO)
+            .on_timeout(OnTimeout::Retry)
+            .rescue(Rescue::AtOnce)
+            .crashes_max(5)
+            .snoozes_max(1_000)
+            .recording(Recording::All);
+        assert_eq!(terms, said);
+        let written = serde_json::to_value(&terms).unwrap();
+        assert_eq!(written, serde_json::from_str::<serde_json::Value>(COMPLETE).unwrap());
+    }
+
+    #[test]
+    fn what_is_not_said_is_not_stored() {
+        let terms = Terms::new().expires_after(Duration::from_secs(60));
+        let text = serde_json::to_string(&terms).unwrap();
+        assert_eq!(text, r#"{"expires_after":"1m"}"#);
+        assert_eq!(serde_json::from_str::<Terms>(&text).unwrap(), terms);
+        assert_eq!(serde_json::from_str::<Terms>("{}").unwrap(), Terms::new());
+    }
 }

@@ -172,7 +172,7 @@ pub struct Link {
     /// How long after the one before it is due.
     #[serde(default, with = "super::length")]
     pub delay: Duration,
-    /// The terms it carries.
+    /// What it says itself about its attempts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub terms: Option<Arc<Terms>>,
     /// What follows this one.

@@ -237,9 +237,10 @@ impl Edit {
 
     fn retry_over(&self, job: &Job) -> Option<Retry> {
         let Some(most) = self.retries_max else { return self.retry.clone() };
-        let retry = self.retry.as_ref().unwrap_or(&job.terms.retry);
+        let retry = self.retry.as_ref().or(job.terms.retry.as_ref());
+        let retry = retry.cloned().unwrap_or_else(Retry::none);
         let has_waits = !matches!(&retry.backoff, Backoff::Intervals(waits) if waits.is_empty());
-        let retry = if has_waits || most == 0 { retry.clone() } else { Retry::exponential() };
+        let retry = if has_waits || most == 0 { retry } else { Retry::exponential() };
         Some(retry.max_retries(most))
     }
 }

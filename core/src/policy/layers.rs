@@ -59,15 +59,17 @@ pub fn layers(record: &JobRecord) -> Vec<Layer> {
         in_force: zone_text(&record.job.schedule),
     };
     let retry = Values {
-        declared: retry_text(&declared.terms.retry),
+        declared: retry_layer(declared.terms.retry.as_ref()),
         configured: None,
         overridden: overrides.retry.as_ref().map(retry_text),
-        in_force: retry_text(&record.job.terms.retry),
+        in_force: retry_layer(record.job.terms.retry.as_ref()),
     };
     let timeout = Values {
         declared: timeout_text(declared.terms.timeout),
         configured: None,
-        overridden: overrides.timeout.map(timeout_text),
+        overridden: overrides
+            .timeout
+            .map(|timeout| timeout_text(Some(timeout.unwrap_or_default()))),
         in_force: timeout_text(record.job.terms.timeout),
     };
     let misfire = Values {
@@ -164,7 +166,15 @@ fn zone_text(schedule: &Schedule) -> String {
 }
 
 fn timeout_text(timeout: Option<std::time::Duration>) -> String {
-    timeout.map_or_else(|| "the process's default".to_owned(), format_duration)
+    match timeout {
+        None => "as its handler says, else the process's default".to_owned(),
+        Some(timeout) if timeout.is_zero() => "the process's default".to_owned(),
+        Some(timeout) => format_duration(timeout),
+    }
+}
+
+fn retry_layer(retry: Option<&Retry>) -> String {
+    retry.map_or_else(|| "as its handler says, else none".to_owned(), retry_text)
 }
 
 fn retry_text(retry: &Retry) -> String {

@@ -5,6 +5,7 @@ mod at_once;
 mod breaker;
 mod chain;
 mod edit;
+mod effective_terms;
 mod hold;
 mod layers;
 mod misfire;
@@ -23,6 +24,7 @@ pub use at_once::is_tried_at_once;
 pub use breaker::{Admits, Breaker, Circuit, Sign};
 pub use chain::followers;
 pub use edit::{Edit, Field, PREVIEW_MAX, Preview, preview, reset, upcoming};
+pub use effective_terms::{EffectiveTerms, MessageKind, effective_terms};
 pub use hold::{Hold, Means, cannot_wait, hold};
 pub use layers::{Layer, Winner, layers};
 pub use misfire::{
@@ -33,7 +35,7 @@ pub(crate) use outage::is_unwanted;
 pub use outage::{OUTAGE_MAX, Outage, outage};
 pub use overlap::{Admission, Overlap, admit};
 pub use plan::{COUNT_MAX, OCCURRENCES_PER_PLAN, Plan, Planned, SKIPS_LISTED_MAX, Skip, plan};
-pub use rate::{Permitted, permit};
+pub use rate::{Permitted, STARTS_MAX, Starts, permit};
 pub use reconcile::{
     Declaration, DeclaredSet, Reconciled, configured_schedule, effective, overridden, reconcile,
     resumed, retire_vanished,

@@ -1,10 +1,18 @@
-//! Rates: how many may start now. One instant per name is all that is remembered: until when the
-//! starts so far have used the rate up. A name that was silent for a whole span may use it at once.
+//! Rates: how many may start now. No window as long as the span ever holds more starts than the rate allows,
+//! also after a silence. Remembered are the latest starts, as instants with counts; beyond
+//! [`STARTS_MAX`] entries the two that lie closest are counted as one at the later instant, which can delay a
+//! start by a fraction of the span and never lets one more start.
+
+use std::fmt::Write as _;
+use std::time::Duration;
 
 use jiff::Timestamp;
 
-use crate::clock::{add, between, subtract};
+use crate::clock::{add, between};
 use crate::model::Rate;
+
+/// The most entries that are remembered of a name.
+pub const STARTS_MAX: usize = 64;
 
 /// How many may start, and when one more may.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -15,30 +23,102 @@ pub struct Permitted {
     pub next_at: Timestamp,
 }
 
-/// Lets as many of `wanted` start as a rate allows; answers that and until when the rate is used up
-/// from now on, which is `used_until` the next time.
-pub fn permit(
-    rate: Rate,
-    used_until: Option<Timestamp>,
-    wanted: u32,
-    now: Timestamp,
-) -> (Permitted, Timestamp) {
-    // Counted by the clock that only this name's starts move, so no start is counted twice. One in
-    // the far future, from a clock that was wrong, is not believed beyond one span.
-    let limit = add(now, rate.per);
-    let base = used_until.unwrap_or(now).clamp(now, limit);
-    let step = rate.per / rate.count.max(1);
-    let room = between(base, limit);
-    let fits = if step.is_zero() { u128::from(wanted) } else { room.as_nanos() / step.as_nanos() };
-    let granted = wanted.min(u32::try_from(fits).unwrap_or(u32::MAX));
-    let used_until = add(base, step.saturating_mul(granted));
-    let next_at = subtract(add(used_until, step), rate.per).max(now);
-    (Permitted { granted, next_at }, used_until)
+/// The latest starts under a rate, oldest first. Instants have microseconds, rounded up.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Starts {
+    entries: Vec<(Timestamp, u32)>,
+}
+
+impl Starts {
+    /// Returns the starts that a text of [`Starts::to_text`] says; what cannot be read is left out.
+    pub fn from_text(text: &str) -> Self {
+        let entry = |word: &str| {
+            let (at, count) = word.split_once('x')?;
+            Some((Timestamp::from_microsecond(at.parse().ok()?).ok()?, count.parse().ok()?))
+        };
+        let mut entries: Vec<(Timestamp, u32)> =
+            text.split_ascii_whitespace().take(STARTS_MAX).filter_map(entry).collect();
+        entries.sort_unstable();
+        Self { entries }
+    }
+
+    /// Returns the starts of a name of which an older release has kept only until when its rate is used up.
+    pub fn from_used_until(rate: Rate, used_until: Timestamp, now: Timestamp) -> Self {
+        let step = (rate.per / rate.count.max(1)).as_nanos().max(1);
+        let used = between(now, used_until).as_nanos().div_ceil(step);
+        let count = u32::try_from(used).unwrap_or(u32::MAX).min(rate.count);
+        Self { entries: if count == 0 { Vec::new() } else { vec![(now, count)] } }
+    }
+
+    /// Returns a text for a column of a storage.
+    pub fn to_text(&self) -> String {
+        let mut text = String::new();
+        for (at, count) in &self.entries {
+            let space = if text.is_empty() { "" } else { " " };
+            // Writing into a string cannot fail.
+            let _ = write!(text, "{space}{}x{count}", at.as_microsecond());
+        }
+        text
+    }
+
+    /// Returns when the last start counts no more, so that nothing need be remembered.
+    pub fn used_until(&self, rate: Rate) -> Option<Timestamp> {
+        self.entries.last().map(|(at, _)| add(*at, rate.per))
+    }
+
+    fn push(&mut self, at: Timestamp, count: u32) {
+        match self.entries.last_mut() {
+            Some((last, counted)) if *last == at => *counted = counted.saturating_add(count),
+            _ => self.entries.push((at, count)),
+        }
+        if self.entries.len() > STARTS_MAX {
+            self.join_closest();
+        }
+    }
+
+    /// Counts the two entries that lie closest as one, at the later instant.
+    fn join_closest(&mut self) {
+        let gap = |index: &usize| between(self.entries[*index].0, self.entries[index + 1].0);
+        let closest = (0..self.entries.len().saturating_sub(1)).min_by_key(gap);
+        if let Some(index) = closest {
+            let (_, count) = self.entries.remove(index);
+            self.entries[index].1 = self.entries[index].1.saturating_add(count);
+        }
+    }
+}
+
+/// Lets as many of `wanted` start as a rate allows, given the starts so far; returns that and the starts from
+/// now on.
+pub fn permit(rate: Rate, starts: &Starts, wanted: u32, now: Timestamp) -> (Permitted, Starts) {
+    let now = rounded_up(now);
+    // A start exactly one span ago is in no window with one now. One in the future comes from a clock that
+    // is ahead; it cannot have happened later than now.
+    let counts = |(at, _): &(Timestamp, u32)| between(*at, now) < rate.per || *at > now;
+    let entries = starts.entries.iter().copied().filter(counts);
+    let mut after = Starts { entries: Vec::new() };
+    for (at, count) in entries {
+        after.push(at.min(now), count);
+    }
+    let used = after.entries.iter().fold(0_u32, |sum, (_, count)| sum.saturating_add(*count));
+    let granted = wanted.min(rate.count.saturating_sub(used));
+    if granted > 0 {
+        after.push(now, granted);
+    }
+    let is_full = used.saturating_add(granted) >= rate.count;
+    let first = after.entries.first().filter(|_| is_full);
+    let next_at = first.map_or(now, |(at, _)| add(*at, rate.per));
+    (Permitted { granted, next_at }, after)
+}
+
+/// Rounds up to microseconds, which every storage keeps.
+fn rounded_up(at: Timestamp) -> Timestamp {
+    let micros = Timestamp::from_microsecond(at.as_microsecond()).unwrap_or(at);
+    if micros < at { add(micros, Duration::from_micros(1)) } else { micros }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
+    use proptest::prelude::*;
 
     use super::*;
 
@@ -49,36 +129,89 @@ mod tests {
     }
 
     #[test]
-    fn a_silent_name_may_use_its_whole_rate_at_once_and_then_waits() {
-        let (first, used) = permit(RATE, None, 25, at(0));
-        assert_eq!((first.granted, first.next_at), (10, at(100)));
-        let (second, used) = permit(RATE, Some(used), 15, at(0));
-        assert_eq!((second.granted, second.next_at), (0, at(100)));
-        let (third, _) = permit(RATE, Some(used), 15, at(250));
-        assert_eq!((third.granted, third.next_at), (2, at(300)));
+    fn a_silent_name_may_use_its_whole_rate_at_once_and_then_waits_for_a_span() {
+        let (first, starts) = permit(RATE, &Starts::default(), 25, at(0));
+        assert_eq!((first.granted, first.next_at), (10, at(1_000)));
+        let (second, starts) = permit(RATE, &starts, 15, at(999));
+        assert_eq!((second.granted, second.next_at), (0, at(1_000)));
+        let (third, _) = permit(RATE, &starts, 15, at(1_000));
+        assert_eq!((third.granted, third.next_at), (10, at(2_000)));
     }
 
     #[test]
-    fn no_span_of_time_sees_more_than_twice_and_no_long_run_more_than_the_rate() {
-        let (mut used, mut granted) = (None, 0);
-        for millisecond in 0..10_000 {
-            let (now, next) = permit(RATE, used, 3, at(millisecond));
-            granted += now.granted;
-            used = Some(next);
+    fn starts_count_for_exactly_one_span() {
+        let (_, starts) = permit(RATE, &Starts::default(), 4, at(0));
+        let (some, starts) = permit(RATE, &starts, 9, at(500));
+        assert_eq!((some.granted, some.next_at), (6, at(1_000)));
+        let (more, _) = permit(RATE, &starts, 9, at(1_100));
+        assert_eq!((more.granted, more.next_at), (4, at(1_500)));
+    }
+
+    #[test]
+    fn a_start_from_a_clock_that_is_ahead_counts_from_now() {
+        let (_, ahead) = permit(RATE, &Starts::default(), 10, at(3_600_000));
+        let (now, _) = permit(RATE, &ahead, 1, at(0));
+        assert_eq!((now.granted, now.next_at), (0, at(1_000)));
+    }
+
+    #[test]
+    fn what_an_older_release_has_kept_is_counted() {
+        // Six tenths of the span are used up.
+        let starts = Starts::from_used_until(RATE, at(600), at(0));
+        assert_eq!(permit(RATE, &starts, 9, at(0)).0.granted, 4);
+        let starts = Starts::from_used_until(RATE, at(0), at(600));
+        assert_eq!(permit(RATE, &starts, 99, at(600)).0.granted, 10);
+    }
+
+    #[test]
+    fn a_text_is_read_as_it_was_written_and_a_wrong_one_counts_nothing() {
+        let (_, starts) = permit(RATE, &Starts::default(), 4, at(7));
+        let (_, starts) = permit(RATE, &starts, 4, at(9));
+        assert_eq!(starts.to_text(), "7000x4 9000x4");
+        assert_eq!(Starts::from_text(&starts.to_text()), starts);
+        assert_eq!(Starts::from_text("nonsense 5x 7x-1"), Starts::default());
+    }
+
+    /// The most starts in a window of one span that begins with a start.
+    fn fullest(started: &[(i64, u32)], per: i64) -> u32 {
+        let from = |begin: i64| {
+            let within = |at: i64| at >= begin && at < begin + per;
+            started.iter().filter(|(at, _)| within(*at)).map(|(_, count)| count).sum()
+        };
+        started.iter().map(|(begin, _)| from(*begin)).max().unwrap_or(0)
+    }
+
+    proptest! {
+        #[test]
+        fn no_window_holds_more_starts_than_the_rate(
+            count in 1..40_u32,
+            per in 1..2_000_i64,
+            asked in prop::collection::vec((0..300_i64, 0..30_u32), 1..400),
+        ) {
+            let rate = Rate { count, per: Duration::from_millis(per.unsigned_abs()) };
+            let (mut starts, mut time, mut started) = (Starts::default(), 0, Vec::new());
+            for (later, wanted) in asked {
+                time += later;
+                let (permitted, after) = permit(rate, &starts, wanted, at(time));
+                prop_assert!(after.entries.len() <= STARTS_MAX);
+                started.push((time, permitted.granted));
+                prop_assert!(permitted.granted == wanted || permitted.next_at > at(time));
+                starts = Starts::from_text(&after.to_text());
+            }
+            prop_assert!(fullest(&started, per) <= count);
         }
-        // Ten seconds at ten a second, and the ten of the silent span before.
-        assert_eq!(granted, 109);
-    }
 
-    #[test]
-    fn a_mark_from_a_wrong_clock_is_not_believed_beyond_one_span() {
-        let (now, _) = permit(RATE, Some(at(3_600_000)), 1, at(0));
-        assert_eq!((now.granted, now.next_at), (0, at(100)));
-    }
-
-    #[test]
-    fn a_rate_finer_than_a_nanosecond_lets_everything_through() {
-        let fine = Rate { count: u32::MAX, per: Duration::from_nanos(1) };
-        assert_eq!(permit(fine, None, 7, at(0)).0.granted, 7);
+        #[test]
+        fn a_crowd_gets_nearly_the_whole_rate(count in 1..200_u32) {
+            let rate = Rate { count, per: Duration::from_secs(1) };
+            let (mut starts, mut granted) = (Starts::default(), 0);
+            for millisecond in 0..10_000 {
+                let (now, after) = permit(rate, &starts, 1, at(millisecond));
+                granted += now.granted;
+                starts = after;
+            }
+            // Entries that are counted together delay by less than a tenth.
+            prop_assert!(granted >= 9 * count && granted <= 10 * count, "{}", granted);
+        }
     }
 }

@@ -66,12 +66,12 @@ pub fn effective(declared: &Job, configured: Option<&Schedule>, overrides: &Over
         job.misfire = misfire.clone();
     }
     if overrides.retry.is_some() || overrides.timeout.is_some() {
-        let declared = &declared.terms;
-        job.terms = Arc::new(Terms {
-            retry: overrides.retry.clone().unwrap_or_else(|| declared.retry.clone()),
-            timeout: overrides.timeout.unwrap_or(declared.timeout),
-            ..Terms::clone(declared)
-        });
+        let over = Terms {
+            retry: overrides.retry.clone(),
+            timeout: overrides.timeout.map(Option::unwrap_or_default),
+            ..Terms::default()
+        };
+        job.terms = Arc::new(declared.terms.overlaid(&over));
     }
     job
 }

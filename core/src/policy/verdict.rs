@@ -8,9 +8,9 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
-use super::RetryFacts;
+use super::{EffectiveTerms, RetryFacts};
 use crate::clock::add;
-use crate::model::{DeadReason, Ending, Message, OnTimeout, SkipReason, StateChange, Terms};
+use crate::model::{DeadReason, Ending, Message, OnTimeout, SkipReason, StateChange};
 
 /// The most bytes of an error or a note that are kept; the rest is cut off.
 pub const NOTE_LENGTH_MAX: usize = 4_096;
@@ -149,7 +149,7 @@ pub struct Case<'a> {
     /// Snoozes before.
     pub snoozes: u32,
     /// The terms in force.
-    pub terms: &'a Terms,
+    pub terms: &'a EffectiveTerms,
     /// Whether an operator asked to cancel it.
     pub cancel_requested: bool,
     /// When the attempt ended.
@@ -212,7 +212,7 @@ pub fn judge(case: &Case<'_>, report: Report) -> Judged {
 }
 
 /// Whether a message is too late to be useful: strictly later than its terms allow.
-pub fn is_expired(message: &Message, terms: &Terms, now: Timestamp) -> bool {
+pub fn is_expired(message: &Message, terms: &EffectiveTerms, now: Timestamp) -> bool {
     terms.expires_after.is_some_and(|late| now > add(message.due_at, late))
 }
 

@@ -10,6 +10,7 @@ use super::Punctual;
 use super::configure::{Rank, configured, sources};
 use super::registering::{Registering, jobs, registry};
 use super::running::Blueprint;
+use super::terms_given::TermsGiven;
 use crate::builtin::MemoryStorage;
 use crate::client::{JobBuilder, Sends};
 use crate::clock::{Clock, StorageClock, SystemClock};
@@ -57,9 +58,11 @@ pub struct Builder {
     pub(super) locks: Option<Arc<dyn Locks>>,
     subscriptions: Vec<Subscribe>,
     jobs: Vec<JobBuilder>,
+    pub(super) terms: TermsGiven,
     pub(super) cron_overrides: Vec<(String, String)>,
     pub(super) configurations: Vec<(Rank, Result<Configuration>)>,
     queues: Vec<(String, usize, Option<usize>)>,
+    only_named_queues: bool,
     middleware: Vec<Arc<dyn Middleware>>,
     options: Options,
 }
@@ -87,9 +90,11 @@ impl Default for Builder {
             locks: None,
             subscriptions: Vec::new(),
             jobs: Vec::new(),
+            terms: TermsGiven::default(),
             cron_overrides: Vec::new(),
             configurations: Vec::new(),
             queues: Vec::new(),
+            only_named_queues: false,
             middleware: Vec::new(),
             options: Options::default(),
         }
@@ -160,7 +165,8 @@ impl Builder {
         self.handler_with(topic, Terms::default(), handler)
     }
 
-    /// The handler of a topic, with its own terms for messages that bring none.
+    /// Registers the handler of a topic with terms of its own; a message or a job that says something else
+    /// wins in that field.
     pub fn handler_with<A, Via>(
         mut self,
         topic: impl IntoTopic,
@@ -168,14 +174,14 @@ impl Builder {
         handler: impl IntoHandler<A, Via>,
     ) -> Self {
         let (topic, handler) = (topic.into_topic(), handler.into_handler());
-        self.handlers.push(Registering { topic, handler, terms });
+        self.handlers.push(Registering { topic, handler, terms, of_job: false });
         self
     }
 
     /// The handler of a topic whose type is not known here.
     pub(crate) fn unbound(mut self, topic: &str, handler: Unbound) -> Self {
         let (topic, terms) = (Topic::new(topic), Terms::default());
-        self.handlers.push(Registering { topic, handler, terms });
+        self.handlers.push(Registering { topic, handler, terms, of_job: false });
         self
     }
 
@@ -203,7 +209,8 @@ impl Builder {
 
     pub(super) fn job_with(mut self, job: JobBuilder, handler: Unbound) -> Self {
         let (topic, handler) = (job.topic_name(), handler.reporting(job.reports()));
-        self.handlers.push(Registering { topic, handler, terms: Terms::recurring() });
+        let terms = Terms::default();
+        self.handlers.push(Registering { topic, handler, terms, of_job: true });
         self.jobs.push(job);
         self
     }
@@ -214,8 +221,8 @@ impl Builder {
         self
     }
 
-    /// A queue this process works on, and how many of its messages at once. Without any, it works on
-    /// the queue `default` and on the queues of its jobs.
+    /// A queue this process works on, and how many of its messages at once; in addition to the queue
+    /// `default` and to the queues of its jobs, unless [`Builder::only_named_queues`] is given.
     pub fn queue(mut self, name: impl Into<String>, concurrency: usize) -> Self {
         self.queues.push((name.into(), concurrency, None));
         self
@@ -225,6 +232,13 @@ impl Builder {
     /// it. A message that is tried again comes again at its new time.
     pub fn serial_queue(mut self, name: impl Into<String>) -> Self {
         self.queues.push((name.into(), 1, Some(1)));
+        self
+    }
+
+    /// Works on the queues that were given with [`Builder::queue`] and [`Builder::serial_queue`] and on no
+    /// other, not even on `default`; for a process that is set aside for some queues.
+    pub fn only_named_queues(mut self) -> Self {
+        self.only_named_queues = true;
         self
     }
 
@@ -265,7 +279,7 @@ impl Builder {
             holds: self.holds,
         };
         let subscriptions = subscriptions(self.subscriptions, &around, &switchboard)?;
-        let queues = queues(self.queues, &jobs, &self.options)?;
+        let queues = queues(self.queues, self.only_named_queues, &jobs, &self.options)?;
         let sources = sources(&self.cron_overrides, self.configurations)?;
         let (configured, misconfigured) = configured(&jobs, &sources, &self.events);
         let declare = |(job, configured)| declared(job, configured, &self.app, self.release);
@@ -296,7 +310,7 @@ impl Builder {
             locks: self.locks,
             progressed: Wakeup::new().0,
             middleware: self.middleware,
-            default_terms: Arc::new(Terms::default()),
+            term_layers: self.terms.check()?,
             in_flight: Arc::new(InFlight::new()),
             stop: Stop::new(),
             turns: Arc::default(),
@@ -414,6 +428,7 @@ fn queue_board(queues: &[Worked], handling: bool) -> QueueBoard {
 
 fn queues(
     given: Vec<(String, usize, Option<usize>)>,
+    only_named: bool,
     jobs: &[Job],
     options: &Options,
 ) -> Result<Vec<Worked>> {
@@ -428,10 +443,19 @@ fn queues(
             return Err(Error::conflict(format!("the queue {name:?} is given twice")));
         }
     }
-    if queues.is_empty() {
+    if only_named && queues.is_empty() {
+        return Err(Error::invalid(
+            "only_named_queues() is given and no queue is named; name them with queue(), or turn the option \
+             handling off for a process that handles nothing",
+        ));
+    }
+    if !only_named {
         let usual = (options.concurrency, None);
-        queues.insert(Queue::default(), usual);
-        queues.extend(jobs.iter().map(|job| (job.queue.clone(), usual)));
+        for queue in
+            std::iter::once(Queue::default()).chain(jobs.iter().map(|job| job.queue.clone()))
+        {
+            queues.entry(queue).or_insert(usual);
+        }
     }
     let worked = |(queue, (concurrency, running_max))| Worked { queue, concurrency, running_max };
     Ok(queues.into_iter().map(worked).collect())

@@ -1,7 +1,6 @@
 //! Handlers and jobs on their way into a process: bound to their states, checked, each name once.
 
 use std::collections::HashMap;
-use std::sync::Arc;
 
 use crate::client::JobBuilder;
 use crate::engine::{Registration, Registry};
@@ -15,18 +14,21 @@ pub(super) struct Registering {
     pub(super) topic: Result<Topic>,
     pub(super) handler: Unbound,
     pub(super) terms: Terms,
+    /// Whether it was given together with a job.
+    pub(super) of_job: bool,
 }
 
 /// The handlers by topic, each with its states.
 pub(super) fn registry(handlers: Vec<Registering>, states: &States) -> Result<Registry> {
     let mut registry = Registry::default();
-    for Registering { topic, handler, terms } in handlers {
-        terms.retry.check()?;
+    for Registering { topic, handler, terms, of_job } in handlers {
+        terms.check()?;
         let topic = topic?;
         let (handler, must_report) = handler.bind(states).map_err(|error| {
             Error::invalid(format!("the handler of the topic {topic:?} {error}"))
         })?;
-        let registration = Registration { handler, terms: Arc::new(terms), must_report };
+        let registration =
+            Registration { of_job, ..Registration::new(handler, terms, must_report) };
         registry.insert(topic, registration)?;
     }
     Ok(registry)

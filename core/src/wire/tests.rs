@@ -91,7 +91,7 @@ fn a_message_comes_back_as_it_was_sent() {
         source: Source::Deferred,
         dedupe: Some(Key::composed("a@b".to_owned())),
         exclusive: true,
-        terms: Some(Arc::new(Terms::default())),
+        terms: Some(Arc::new(Terms::new().crashes_max(2))),
         ties: Some(Arc::new(Ties::default())),
         body: Body::raw(vec![0xff, 0], "image/png"),
         ..plain.clone()

@@ -83,7 +83,7 @@ impl Gate {
 
 /// The usual terms with another retry policy.
 pub(crate) fn retrying(retry: Retry) -> Terms {
-    Terms { retry, ..Terms::default() }
+    Terms::new().retry(retry)
 }
 
 /// Everything that happened to a message, oldest first.

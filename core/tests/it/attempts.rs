@@ -2,7 +2,7 @@
 //! down about it.
 
 use punctual::inspect::{MessageFilter, Page};
-use punctual::model::{DeadReason, Ending, Recording, State, Terms};
+use punctual::model::{DeadReason, Ending, Recording, State};
 use punctual::{Context, Event, Inspect, Outcome, Punctual, Retry};
 use serde::{Deserialize, Serialize};
 
@@ -189,7 +189,7 @@ async fn what_a_handler_says_is_what_happens() {
 
 #[tokio::test]
 async fn an_endless_snooze_becomes_a_failure() {
-    let terms = Terms { snoozes_max: 3, ..retrying(Retry::none()) };
+    let terms = retrying(Retry::none()).snoozes_max(3);
     let bench = Bench::start(|builder| {
         builder
             .handler_with("nap", terms, |(): (), _: Context| async { Outcome::Snooze(seconds(1)) })
@@ -250,7 +250,7 @@ async fn progress_and_results_are_told_as_they_happen() {
 #[tokio::test]
 async fn history_is_kept_as_the_terms_say() {
     for (recording, kept) in [(Recording::All, 3), (Recording::Failures, 2), (Recording::None, 0)] {
-        let terms = Terms { recording, ..retrying(Retry::intervals([seconds(1)]).attempts(3)) };
+        let terms = retrying(Retry::intervals([seconds(1)]).attempts(3)).recording(recording);
         let bench = Bench::start(|builder| {
             builder.handler_with("work", terms, |(): (), context: Context| async move {
                 if context.attempt() < 3 { Err("again") } else { Ok(()) }

@@ -168,7 +168,7 @@ async fn priorities_and_terms_that_cannot_work_are_refused() {
     let backoff =
         Backoff::Exponential { first: seconds(1), factor: f64::NAN, cap: seconds(60), jitter: 0.0 };
     let retry = Retry { attempts_max: Some(3), backoff };
-    let terms = Terms { retry: retry.clone(), ..Terms::default() };
+    let terms = Terms::new().retry(retry.clone());
     let error = publisher.publish("mail", &()).terms(terms.clone()).await.unwrap_err();
     says(&error, ErrorKind::Invalid, &["factor"]);
     let error = bench.punctual.jobs().once("mail").retry(retry.clone()).await.unwrap_err();

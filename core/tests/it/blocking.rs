@@ -3,7 +3,7 @@
 
 use std::sync::{Arc, Mutex, mpsc};
 
-use punctual::model::{DeadReason, Ending, State as MessageState, Terms};
+use punctual::model::{DeadReason, Ending, State as MessageState};
 use punctual::{Cancellation, Outcome, Retry, State, blocking};
 
 use crate::acting::{endings, retrying, telling};
@@ -47,7 +47,7 @@ async fn eventually(what: &str, is_true: impl Fn() -> bool) {
 #[tokio::test]
 async fn past_its_timeout_the_attempt_has_failed_and_the_slot_stays_taken_until_it_returns() {
     let (log, (open, door)) = (Log::default(), Door::closed());
-    let terms = Terms { timeout: Some(seconds(30)), ..retrying(Retry::none()) };
+    let terms = retrying(Retry::none()).timeout(seconds(30));
     let bench = Bench::start(|builder| {
         builder
             .state(door)
@@ -89,7 +89,7 @@ async fn one_that_listens_stops_in_its_grace() {
         Err(format!("stopped: {:?}", cancellation.cause()))
     }
     let log = Log::default();
-    let terms = Terms { timeout: Some(seconds(30)), ..retrying(Retry::none()) };
+    let terms = retrying(Retry::none()).timeout(seconds(30));
     let bench = Bench::start(|builder| {
         builder.state(log.clone()).handler_with("listens", terms, blocking(listens))
     })

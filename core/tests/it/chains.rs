@@ -120,7 +120,7 @@ async fn a_chain_that_is_too_deep_or_asks_too_much_is_refused_with_the_way_out()
 async fn the_end_of_a_batch_is_told_once_with_what_became_of_it() {
     let log = Log::default();
     let bench = Bench::start(|builder| {
-        let once = Terms { retry: Retry::none(), ..Terms::default() };
+        let once = Terms::new().retry(Retry::none());
         let builder = builder.handler_with("part", once, |number: u64, _: Context| {
             std::future::ready(if number == 2 { Err("torn") } else { Ok(()) })
         });
@@ -155,7 +155,7 @@ async fn the_end_of_a_batch_is_told_once_with_what_became_of_it() {
 async fn a_step_follows_although_the_one_before_left_no_history() {
     let log = Log::default();
     let bench = Bench::start(|builder| {
-        let quiet = Terms { recording: Recording::None, ..Terms::default() };
+        let quiet = Terms::new().recording(Recording::None);
         let builder =
             builder.handler_with("quiet", quiet, |(): (), _: Context| std::future::ready(()));
         builder.handler("say", telling::<String>(&log, |name, _| name.clone()))

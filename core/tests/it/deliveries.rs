@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use punctual::model::{DeadReason, Ending, Recording, State, Terms};
+use punctual::model::{DeadReason, Ending, Recording, State};
 use punctual::storage::Commanded;
 use punctual::transport::{AttemptCount, Capabilities, Delay};
 use punctual::{Builder, Context, Event, Inspect, Outcome, Retry};
@@ -304,7 +304,7 @@ async fn history_is_kept_as_the_terms_say() {
     for (recording, expected) in
         [(Recording::All, 2), (Recording::Failures, 1), (Recording::None, 0)]
     {
-        let terms = Terms { recording, ..retrying(Retry::intervals([seconds(10)])) };
+        let terms = retrying(Retry::intervals([seconds(10)])).recording(recording);
         let (bench, broker) = post(PLAIN, |builder| {
             builder.handler_with("mail", terms, |_: String, context: Context| async move {
                 if context.attempt() == 1 { Err("once") } else { Ok(()) }
@@ -419,7 +419,7 @@ async fn a_retry_that_is_kept_replaces_no_other_message() {
 async fn a_message_cannot_be_snoozed_for_ever() {
     let log = Log::default();
     let told = log.clone();
-    let terms = Terms { snoozes_max: 3, ..retrying(Retry::none()) };
+    let terms = retrying(Retry::none()).snoozes_max(3);
     let (bench, broker) = post(PLAIN, |builder| {
         builder.handler_with("mail", terms, move |_: String, _: Context| {
             told.push("snoozed");

@@ -66,7 +66,13 @@ fn the_readme_leads_to_every_subject_and_the_guide_is_about_it() {
             jobs,
             "## What happens after an outage",
         ),
-        ("timeouts", "`.timeout(..)`", "docs/guide/handlers.md", handlers, "timeout: Some("),
+        (
+            "timeouts",
+            "`.timeout(..)`",
+            "docs/guide/handlers.md",
+            handlers,
+            ".timeout(Duration::from_secs(30))",
+        ),
         (
             "stale messages",
             "Options::lease_length",

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use punctual::inspect::{ExecutionFilter, Page};
-use punctual::model::{DeadReason, Ending, Phase, State, Terms};
+use punctual::model::{DeadReason, Ending, Phase, State};
 use punctual::{Builder, Context, Event, Inspect, ManualClock, MemoryStorage, Outcome, Retry};
 
 use crate::acting::{Gate, endings, history, retrying, stuck, telling, waiting};
@@ -203,7 +203,7 @@ async fn the_rescuer_looks_every_rescue_interval_not_at_every_poll() {
 #[tokio::test]
 async fn a_message_that_keeps_killing_its_process_ends_as_a_dead_letter() {
     let log = Log::default();
-    let terms = Terms { crashes_max: 2, ..retrying(Retry::intervals([seconds(1)])) };
+    let terms = retrying(Retry::intervals([seconds(1)])).crashes_max(2);
     let mut world = world();
     let mut sent = None;
     for _ in 0..8 {

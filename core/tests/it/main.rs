@@ -63,6 +63,7 @@ mod subscribing;
 mod subscriptions;
 mod sweeping;
 mod telemetry;
+mod term_layers;
 mod timeouts;
 mod transactions;
 mod transfers;

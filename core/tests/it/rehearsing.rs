@@ -11,7 +11,7 @@ use crate::harness::seconds;
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
 fn terms() -> Terms {
-    Terms { retry: Retry::intervals([DAY; 6]), ..Terms::default() }
+    Terms::new().retry(Retry::intervals([DAY; 6]))
 }
 
 // spec: T-61

@@ -77,7 +77,7 @@ type Story = Vec<(Vec<Ending>, State, Option<DeadReason>)>;
 
 /// Runs a message with four attempts to its end, here or elsewhere, by what its handler says.
 async fn story(says: Outcome, elsewhere: bool) -> (Story, Vec<Option<Arc<str>>>) {
-    let terms = || Terms { snoozes_max: 2, ..retrying(Retry::intervals([seconds(60); 3])) };
+    let terms = || retrying(Retry::intervals([seconds(60); 3])).snoozes_max(2);
     let said = says.clone();
     let handler = move |(): ()| {
         let said = said.clone();
@@ -248,7 +248,7 @@ async fn what_is_released_is_due_at_once_and_spends_nothing() {
 #[tokio::test]
 async fn what_is_reported_after_the_timeout_has_timed_out() {
     let bench = Bench::start(|builder| {
-        let terms = Terms { timeout: Some(seconds(10)), ..Terms::default() };
+        let terms = Terms::new().timeout(seconds(10));
         no_worker(builder.handler_with("mail", terms, |(): ()| async {}))
     })
     .await;
@@ -265,7 +265,7 @@ async fn what_is_reported_after_the_timeout_has_timed_out() {
 #[tokio::test]
 async fn what_is_too_late_or_cannot_be_read_is_not_handed_out() {
     let bench = Bench::start(|builder| {
-        let terms = Terms { expires_after: Some(seconds(60)), ..Terms::default() };
+        let terms = Terms::new().expires_after(seconds(60));
         no_worker(builder.handler_with("late", terms, |(): ()| async {}))
             .options(|options| options.compress_above = Some(100))
     })
@@ -314,8 +314,10 @@ async fn pauses_limits_and_rates_hold_for_workers_elsewhere() {
     bench.rest().await;
     let filter = ExecutionFilter::default();
     assert!(executions(&bench.storage, filter).await.is_empty(), "the others were not begun");
-    bench.advance(seconds(30)).await;
-    assert_eq!(remote.claim(ask(10)).await.unwrap().len(), 1);
+    bench.advance(seconds(59)).await;
+    assert!(remote.claim(ask(10)).await.unwrap().is_empty());
+    bench.advance(seconds(1)).await;
+    assert_eq!(remote.claim(ask(10)).await.unwrap().len(), 2, "never more than the rate");
 }
 
 #[tokio::test]

@@ -107,7 +107,7 @@ async fn no_more_start_in_a_span_than_the_rate_allows() {
     send(&bench, &["a", "b", "c", "d", "e"]).await;
     assert_eq!(log.lines(), ["a 00", "b 00"]);
     bench.advance(seconds(60)).await;
-    assert_eq!(log.lines(), ["a 00", "b 00", "c 05", "d 10", "e 15"]);
+    assert_eq!(log.lines(), ["a 00", "b 00", "c 10", "d 10", "e 20"]);
     assert_eq!(broker.unsettled(), 0);
 }
 

@@ -8,7 +8,7 @@ use crate::acting::{Gate, endings, retrying, stuck, telling, waiting};
 use crate::harness::{Bench, Log, seconds};
 
 fn limited(limit: u64, retry: Retry) -> Terms {
-    Terms { timeout: Some(seconds(limit)), ..retrying(retry) }
+    retrying(retry).timeout(seconds(limit))
 }
 
 // spec: H-25, H-24
@@ -107,7 +107,7 @@ async fn a_timeout_tells_the_handler_why_fails_the_attempt_and_is_retried() {
 #[tokio::test]
 async fn a_timeout_gives_up_at_once_where_the_terms_say_so() {
     let log = Log::default();
-    let terms = Terms { on_timeout: OnTimeout::Fail, ..limited(30, Retry::exponential()) };
+    let terms = limited(30, Retry::exponential()).on_timeout(OnTimeout::Fail);
     let bench =
         Bench::start(|builder| builder.handler_with("slow", terms, stuck::<()>(&log))).await;
     let sent = bench.punctual.publisher().publish("slow", &()).await.unwrap();
@@ -166,7 +166,7 @@ async fn a_job_declares_its_limit_and_zero_means_none() {
     .await;
     let admin = bench.punctual.admin();
     assert_eq!(admin.job("limited").await.unwrap().job.terms.timeout, Some(seconds(20)));
-    assert_eq!(admin.job("free").await.unwrap().job.terms.timeout, None);
+    assert_eq!(admin.job("free").await.unwrap().job.terms.timeout, Some(seconds(0)));
     bench.advance(seconds(3_600 + 25)).await;
     assert_eq!(bench.punctual.events().count("attempt.timed_out"), 1);
     let history = admin.history("limited", punctual::inspect::Page::first(9)).await.unwrap();

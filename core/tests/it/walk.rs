@@ -34,10 +34,7 @@ async fn a_message_now_and_a_message_later() {
 async fn a_failure_is_retried_by_the_policy_and_ends_as_a_dead_letter() {
     let log = Log::default();
     let seen = log.clone();
-    let terms = punctual::model::Terms {
-        retry: Retry::intervals([seconds(10), seconds(60)]),
-        ..Default::default()
-    };
+    let terms = punctual::model::Terms::new().retry(Retry::intervals([seconds(10), seconds(60)]));
     let bench = Bench::start(|builder| {
         builder.handler_with("charge", terms, move |(): (), context: Context| {
             let seen = seen.clone();

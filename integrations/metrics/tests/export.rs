@@ -34,7 +34,7 @@ fn seen(snapshotter: &Snapshotter) -> BTreeMap<String, String> {
 async fn attempts_are_counted_and_measured_by_topic_and_ending() {
     let recorder = DebuggingRecorder::new();
     let _guard = metrics::set_default_local_recorder(&recorder);
-    let terms = Terms { retry: Retry::intervals([Duration::from_secs(60)]), ..Terms::default() };
+    let terms = Terms::new().retry(Retry::intervals([Duration::from_secs(60)]));
     let rehearsal = Rehearsal::start(|builder| {
         builder
             .on_event(punctual_metrics::exporter())

@@ -127,7 +127,7 @@ async fn at_the_gate(
     middleware: impl punctual::Middleware,
 ) -> Rehearsal {
     let (present, gate) = (present.clone(), gate.clone());
-    let terms = Terms { retry: Retry::none(), ..Terms::default() };
+    let terms = Terms::new().retry(Retry::none());
     let rehearsal = Rehearsal::start(|builder| {
         let builder = builder.middleware(middleware);
         builder.handler_with("work", terms, move |_: u32| {

@@ -21,7 +21,7 @@ const NARROW: &str = "demo-narrow";
 pub(super) fn furnish(builder: Builder) -> Builder {
     let soon = |waits: &[u64]| Retry::intervals(waits.iter().map(|s| Duration::from_secs(*s)));
     let every = |name: &str, seconds| Job::every(name, Duration::from_secs(seconds)).tag("demo");
-    let terms = Terms { retry: soon(&[3, 6, 12]), ..Terms::default() };
+    let terms = Terms::new().retry(soon(&[3, 6, 12]));
     builder
         .queue(NARROW, 1)
         .queue("demo", 20)

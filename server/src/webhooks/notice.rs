@@ -146,7 +146,7 @@ async fn send(app: &App, notice: Notice) -> Result<MessageId> {
         if notice.test { Retry::none() } else { Retry::exponential().attempts(ATTEMPTS_MAX) };
     let publish =
         app.punctual.publisher().publish(Topic::system(WEBHOOK_TOPIC), &notice).via_storage();
-    let terms = Terms { retry, ..Terms::default() };
+    let terms = Terms::new().retry(retry);
     let published = publish.queue(WEBHOOK_QUEUE).key(&notice.webhook).terms(terms).await?;
     Ok(published.id)
 }

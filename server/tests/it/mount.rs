@@ -15,7 +15,11 @@ use tower::ServiceExt;
 fn application(access: Access) -> Router {
     let clock = Arc::new(ManualClock::new("2026-03-01T12:00:00Z".parse().unwrap()));
     let storage = Arc::new(MemoryStorage::new(clock.clone()));
-    let builder = Punctual::builder().storage(storage.clone()).clock(clock).queue("mail", 2);
+    let builder = Punctual::builder()
+        .storage(storage.clone())
+        .clock(clock)
+        .queue("mail", 2)
+        .only_named_queues();
     let punctual = Arc::new(builder.build().unwrap());
     Router::new()
         .route("/", get(async || "the shop"))

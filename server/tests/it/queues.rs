@@ -22,7 +22,7 @@ fn working() -> Site {
 fn beside(site: &Site) -> App {
     let builder = Punctual::builder().stores(site.app.storage.clone(), site.app.inspect.clone());
     let builder = builder.clock(site.clock.clone()).handler("mail", |_: Context| async {});
-    let punctual = Arc::new(builder.queue("slow", 2).build().unwrap());
+    let punctual = Arc::new(builder.queue("slow", 2).only_named_queues().build().unwrap());
     App::new(Parts { punctual, ..Parts::clone(&site.app) })
 }
 

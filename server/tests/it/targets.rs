@@ -71,7 +71,7 @@ impl Bench {
     }
 
     async fn once(&self, target: Target) -> Execution {
-        let terms = Terms { retry: Retry::none(), ..Terms::default() };
+        let terms = Terms::new().retry(Retry::none());
         self.run(target, json!({"kind": "daily", "n": 7}), terms).await
     }
 }
@@ -174,7 +174,7 @@ async fn a_status_says_whether_it_is_tried_again() {
         let url = format!("http://{address}/status/{status}");
         let retry_on = retry_on.map(|list: Value| serde_json::from_value(list).unwrap());
         let target = HttpTarget { retry_on, ..http(url) };
-        let terms = Terms { retry: Retry::intervals([minute]), ..Terms::default() };
+        let terms = Terms::new().retry(Retry::intervals([minute]));
         let execution = bench.run(Target::Http(target), Value::Null, terms).await;
         assert!(note(&execution).contains(&status.to_string()), "{execution:?}");
         let record = bench.storage.message(execution.message.unwrap()).await.unwrap().unwrap();
@@ -337,8 +337,7 @@ async fn a_timeout_ends_the_children_of_the_children_too() {
         file.display()
     );
     let bench = Bench::start(|_| {}).await;
-    let timeout = Some(Duration::from_secs(2));
-    let terms = Terms { retry: Retry::none(), timeout, ..Terms::default() };
+    let terms = Terms::new().retry(Retry::none()).timeout(Duration::from_secs(2));
     let execution = bench.run(shell(&line), Value::Null, terms).await;
     assert_eq!(execution.ending.as_str(), "timed_out", "{execution:?}");
     let pid: u32 = std::fs::read_to_string(&file).unwrap().trim().parse().unwrap();

@@ -41,7 +41,8 @@ impl Talk {
     pub(crate) async fn on(place: &Place) -> Self {
         let clock = Arc::new(ManualClock::new("2026-03-01T12:00:00Z".parse().unwrap()));
         let opened = place.open().await;
-        let app = app(&opened, clock.clone(), |builder| builder.queue("slow", 4));
+        let app =
+            app(&opened, clock.clone(), |builder| builder.queue("slow", 4).only_named_queues());
         let router = router(app.clone());
         Self { app, clock, opened, router, lines: Vec::new(), known: HashMap::new() }
     }

@@ -76,7 +76,11 @@ impl Ledger {
             || format!("{id} is at attempt {attempt} of {most:?}"),
         );
         // As many snoozes as allowed cost nothing; one more is an attempt like any other.
-        let free = self.terms.get(context.topic().as_str()).map_or(0, |terms| terms.snoozes_max);
+        let free = self
+            .terms
+            .get(context.topic().as_str())
+            .and_then(|terms| terms.snoozes_max)
+            .unwrap_or(0);
         let runs = || self.runs.values().filter(|run| run.message == id);
         let snoozes = runs().filter(|run| run.said == Some(Said::Snooze)).count();
         let spent = runs().count() - snoozes.min(usize::try_from(free).unwrap_or(usize::MAX));

@@ -1,8 +1,8 @@
 //! Settle, as the contract says it; and whether what was decided follows from what happened.
 
 use punctual::jiff::Timestamp;
-use punctual::model::{DeadReason, Ending, MessageRecord, Rescue, State, Terms};
-use punctual::policy::{Verdict, Why};
+use punctual::model::{DeadReason, Ending, MessageRecord, Rescue, State};
+use punctual::policy::{EffectiveTerms, Verdict, Why};
 use punctual::storage::{Settled, Settlement};
 
 use super::{Ledger, Said};
@@ -115,7 +115,11 @@ fn counts(verdict: &Verdict) -> Option<Counts> {
 }
 
 /// Every way in which a message may be due again.
-fn again(record: &MessageRecord, terms: &Terms, attempts_left: bool) -> [Option<Counts>; 4] {
+fn again(
+    record: &MessageRecord,
+    terms: &EffectiveTerms,
+    attempts_left: bool,
+) -> [Option<Counts>; 4] {
     let (spent, given_back) = (record.attempt, record.attempt.saturating_sub(1));
     let (crashes, snoozes) = (record.crashes, record.snoozes);
     let forgiven =

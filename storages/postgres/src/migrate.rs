@@ -11,17 +11,18 @@ use crate::failure::Failure;
 use crate::session::Session;
 
 /// Every migration, in order; the number is the version after it.
-const MIGRATIONS: [(i32, &str, &str); 6] = [
+const MIGRATIONS: [(i32, &str, &str); 7] = [
     (1, "tables", include_str!("../migrations/0001_tables.sql")),
     (2, "enqueue", include_str!("../migrations/0002_enqueue.sql")),
     (3, "views", include_str!("../migrations/0003_views.sql")),
     (4, "documents", include_str!("../migrations/0004_documents.sql")),
     (5, "lists", include_str!("../migrations/0005_lists.sql")),
     (6, "system topics", include_str!("../migrations/0006_system_topics.sql")),
+    (7, "rates", include_str!("../migrations/0007_rates.sql")),
 ];
 
 /// The version this crate works with.
-pub const SCHEMA_VERSION: i32 = 6;
+pub const SCHEMA_VERSION: i32 = 7;
 
 /// A schema's name: what people say, and what statements use.
 #[derive(Clone, Debug)]

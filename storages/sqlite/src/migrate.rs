@@ -17,7 +17,7 @@ struct Migration {
     sql: &'static str,
 }
 
-const MIGRATIONS: [Migration; 4] = [
+const MIGRATIONS: [Migration; 5] = [
     Migration { version: 1, name: "tables", sql: include_str!("../migrations/0001_tables.sql") },
     Migration { version: 2, name: "views", sql: include_str!("../migrations/0002_views.sql") },
     Migration {
@@ -26,6 +26,7 @@ const MIGRATIONS: [Migration; 4] = [
         sql: include_str!("../migrations/0003_documents.sql"),
     },
     Migration { version: 4, name: "lists", sql: include_str!("../migrations/0004_lists.sql") },
+    Migration { version: 5, name: "rates", sql: include_str!("../migrations/0005_rates.sql") },
 ];
 
 /// The version this code works with.

@@ -11,7 +11,7 @@ use crate::engine::settle::{Extras, Settler, Started, in_time};
 use crate::engine::{Process, Slots};
 use crate::error::{Error, Result};
 use crate::event::Event;
-use crate::model::Terms;
+use crate::policy::EffectiveTerms;
 use crate::policy::{Sign, Verdict, is_tried_at_once};
 use crate::storage::{Settled, Settlement};
 use crate::transport::{Acknowledge, Delivery, LeaseReceipt, Receipt, Rejection};
@@ -32,7 +32,7 @@ impl Runner {
     }
 
     /// Counts a delivery in.
-    pub(super) fn begin(&self, delivery: Delivery, terms: Arc<Terms>) -> Started {
+    pub(super) fn begin(&self, delivery: Delivery, terms: Arc<EffectiveTerms>) -> Started {
         let slots = self.slots();
         let context = context(&self.process, &delivery, &terms, slots, self.process.now());
         let entered = self.process.in_flight.enter(&delivery.receipt, &context);
@@ -145,11 +145,15 @@ impl Acknowledge for Acknowledged {
 /// Terms with at most so many attempts, the last ones kept: a handler's are the same for every message.
 #[derive(Default)]
 pub(super) struct Capped {
-    last: Option<(Arc<Terms>, Arc<Terms>)>,
+    last: Option<(Arc<EffectiveTerms>, Arc<EffectiveTerms>)>,
 }
 
 impl Capped {
-    pub(super) fn cap(&mut self, terms: &Arc<Terms>, attempts_max: u32) -> Arc<Terms> {
+    pub(super) fn cap(
+        &mut self,
+        terms: &Arc<EffectiveTerms>,
+        attempts_max: u32,
+    ) -> Arc<EffectiveTerms> {
         if terms.retry.attempts_max.is_some_and(|count| count <= attempts_max) {
             return terms.clone();
         }

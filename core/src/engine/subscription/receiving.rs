@@ -7,8 +7,8 @@ use crate::clock::{add, within};
 use crate::engine::settle::SubscribedTo;
 use crate::engine::{Process, Registration};
 use crate::error::{Error, Result};
-use crate::model::{Message, Rate, Terms};
-use crate::policy::Breaker;
+use crate::model::{Message, Rate};
+use crate::policy::{Breaker, EffectiveTerms};
 use crate::subscription::SubscriptionName;
 use crate::transport::{Consumer, Subscription};
 
@@ -61,14 +61,10 @@ impl Subscribed {
     }
 
     /// The terms of a message, before any cap.
-    pub(crate) fn terms<'a>(
-        &'a self,
-        process: &'a Process,
-        message: &'a Message,
-    ) -> &'a Arc<Terms> {
-        match (&message.terms, &self.registration) {
-            (None, Some(own)) => &own.terms,
-            _ => process.terms(message),
+    pub(crate) fn terms(&self, process: &Process, message: &Message) -> Arc<EffectiveTerms> {
+        match &self.registration {
+            Some(own) => process.term_layers.effective(message, Some(own)),
+            None => process.terms(message),
         }
     }
 

@@ -94,11 +94,11 @@ impl Unchecked {
         }
         let registration = match self.handler {
             Some((handler, terms)) => {
-                terms.retry.check()?;
+                terms.check()?;
                 let (handler, must_report) = handler.bind(around.states).map_err(|error| {
                     Error::invalid(format!("the handler of the subscription to {topic:?} {error}"))
                 })?;
-                Some(Arc::new(Registration { handler, terms: Arc::new(terms), must_report }))
+                Some(Arc::new(Registration::new(handler, terms, must_report)))
             }
             None if around.registry.contains(topic) => None,
             None => {

@@ -14,8 +14,8 @@ use crate::engine::settle::{Settler, Started};
 use crate::engine::{Process, backoff, worker};
 use crate::error::Error;
 use crate::event::Event;
-use crate::model::Terms;
 use crate::policy::Admits;
+use crate::policy::EffectiveTerms;
 use crate::storage::Wakeup;
 use crate::transport::{Consumer, Delivery, Receipt};
 
@@ -184,10 +184,10 @@ impl SubscriptionWorker {
         {
             return worker::start(settler, delivery, self.runner.slots().take());
         }
-        let terms = subscribed.terms(process, &delivery.message);
-        let terms: Arc<Terms> = match cap {
-            Some(attempts_max) => self.capped.cap(terms, attempts_max),
-            None => terms.clone(),
+        let terms: Arc<EffectiveTerms> = subscribed.terms(process, &delivery.message);
+        let terms = match cap {
+            Some(attempts_max) => self.capped.cap(&terms, attempts_max),
+            None => terms,
         };
         let limited = receiving.is_limited();
         let started = Box::new(self.runner.begin(delivery, terms));

@@ -10,11 +10,11 @@ fn at(time: &str) -> Timestamp {
 
 fn declared(schedule: Schedule) -> JobRecord {
     let mut job = Job::new("nightly", schedule).unwrap();
-    job.terms = std::sync::Arc::new(crate::model::Terms {
-        retry: Retry::intervals([Duration::from_secs(60)]),
-        timeout: Some(Duration::from_secs(9)),
-        ..crate::model::Terms::recurring()
-    });
+    job.terms = std::sync::Arc::new(
+        crate::model::Terms::new()
+            .retry(Retry::intervals([Duration::from_secs(60)]))
+            .timeout(Duration::from_secs(9)),
+    );
     let declaration = Declaration {
         job,
         configured: None,
@@ -62,13 +62,14 @@ fn what_is_not_the_schedule_leaves_the_cursor_where_it_is() {
     // At 15:10 the cursor of 13:00 is overdue, and stays so for the misfire policy to decide about.
     let after = edited(&hourly(), edit, at("15:10:00"));
     assert_eq!(after.cursor, Some(at("13:00:00")));
-    assert_eq!(after.job.terms.retry, Retry::intervals([Duration::from_secs(60)]).max_retries(4));
-    assert_eq!(after.job.terms.timeout, None);
+    let four = Retry::intervals([Duration::from_secs(60)]).max_retries(4);
+    assert_eq!(after.job.terms.retry, Some(four));
+    assert_eq!(after.job.terms.timeout, Some(Duration::ZERO));
     assert_eq!(after.job.misfire, Misfire::skip_to_next());
     assert_eq!(after.declared, hourly().declared, "the layer below is kept");
     let none = edited(&after, Edit::new().retry(Retry::none()), at("15:10:00"));
     let some = edited(&none, Edit::new().max_retries(2), at("15:10:00"));
-    assert_eq!(some.job.terms.retry, Retry::exponential().max_retries(2), "it had no waits");
+    assert_eq!(some.job.terms.retry, Some(Retry::exponential().max_retries(2)), "it had no waits");
 }
 
 #[test]
@@ -111,7 +112,8 @@ fn fields_are_taken_back_one_by_one_or_all_at_once() {
     let schedule = taken_back(&after, Some(Field::Schedule), now);
     assert_eq!(schedule.job.schedule, hourly().job.schedule);
     assert_eq!(schedule.cursor, Some(at("13:00:00")));
-    assert_eq!(schedule.job.terms.retry.attempts_max, Some(8), "the others stay");
+    let retry = schedule.job.terms.retry.as_ref().unwrap();
+    assert_eq!(retry.attempts_max, Some(8), "the others stay");
     let all = taken_back(&after, None, now);
     assert_eq!(all.job, hourly().job);
     assert!(all.overrides.is_empty());

@@ -86,5 +86,6 @@ fn values_are_in_words() {
     assert_eq!(text(Field::Timeout), "1m 30s");
     assert_eq!(text(Field::Misfire), "fire_all, later than 10m");
     assert_eq!(text(Field::Zone), "Europe/Warsaw");
-    assert_eq!(layer(&record, Field::Timeout).declared, "the process's default");
+    let declared = layer(&record, Field::Timeout).declared;
+    assert_eq!(declared, "as its handler says, else the process's default");
 }

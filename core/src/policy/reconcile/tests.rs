@@ -122,7 +122,7 @@ fn the_same_declaration_writes_nothing_and_keeps_what_was_missed() {
     }
     // Down from 12:00 to 17:30: another retry policy is written, the cursor stays overdue.
     let mut other = declaration(cron("0 * * * *"), 2);
-    other.job.terms = Arc::new(Terms::default());
+    other.job.terms = Arc::new(Terms::new().retry(Retry::default()));
     let record = change(&stored(), &other, today("17:30:00"));
     assert_eq!(record.cursor, Some(today("13:00:00")));
     let plan = plan(
@@ -272,17 +272,17 @@ fn an_operator_overrides_retries_timeout_and_misfire_and_the_rest_stays() {
         ..Overrides::default()
     };
     let job = effective(&declared, None, &overrides);
-    assert_eq!(job.terms.retry, Retry::default());
+    assert_eq!(job.terms.retry, Some(Retry::default()));
     assert_eq!(job.terms.timeout, Some(Duration::from_secs(9)));
     assert_eq!(job.terms.crashes_max, declared.terms.crashes_max);
     assert_eq!(job.misfire, Misfire::skip_to_next());
     assert_eq!((job.schedule, job.overlap), (declared.schedule.clone(), declared.overlap));
     // One of them alone leaves the other as declared, and "no timeout" can be said.
     let mut limited = declared.clone();
-    limited.terms = Arc::new(Terms { timeout: Some(Duration::from_secs(5)), ..Terms::recurring() });
+    limited.terms = Arc::new(Terms::new().timeout(Duration::from_secs(5)));
     let only = Overrides { timeout: Some(None), ..Overrides::default() };
     let job = effective(&limited, None, &only);
-    assert_eq!((job.terms.timeout, &job.terms.retry), (None, &limited.terms.retry));
+    assert_eq!((job.terms.timeout, &job.terms.retry), (Some(Duration::ZERO), &limited.terms.retry));
 }
 
 // spec: H-55, H-56

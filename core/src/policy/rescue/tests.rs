@@ -1,11 +1,12 @@
 //! What the loss of a process means, by terms and crash budget.
 
 use super::*;
-use crate::model::{StateChange, Terms};
+use crate::model::StateChange;
+use crate::policy::EffectiveTerms;
 use crate::policy::Retry;
 use crate::policy::verdict::tests::{at, case, message, secs, terms};
 
-fn rescued(terms: &Terms, attempt: u32, crashes: u32) -> Judged {
+fn rescued(terms: &EffectiveTerms, attempt: u32, crashes: u32) -> Judged {
     let message = message();
     rescue(&Case { attempt, crashes, ..case(&message, terms) })
 }
@@ -31,7 +32,7 @@ fn dead(judged: &Judged) -> DeadReason {
 #[test]
 fn a_lost_message_is_due_at_once_with_its_attempt_given_back() {
     // Also with a single attempt: a crash is not a failure.
-    for terms in [terms(), Terms::recurring()] {
+    for terms in [terms(), EffectiveTerms::recurring()] {
         for crashes in 0..5 {
             assert_eq!(again(&rescued(&terms, 1, crashes)), (5_000, 0, crashes + 1));
         }
@@ -43,16 +44,16 @@ fn a_lost_message_is_due_at_once_with_its_attempt_given_back() {
 // spec: H-8
 #[test]
 fn beyond_the_crash_budget_each_crash_spends_an_attempt() {
-    let terms = Terms { crashes_max: 2, ..terms() };
+    let terms = EffectiveTerms { crashes_max: 2, ..terms() };
     assert_eq!(again(&rescued(&terms, 1, 1)), (5_000, 0, 2));
     assert_eq!(again(&rescued(&terms, 1, 2)), (5_060, 1, 3));
     assert_eq!(again(&rescued(&terms, 2, 3)), (5_120, 2, 4));
     assert_eq!(dead(&rescued(&terms, 3, 4)), DeadReason::CrashLoop);
     assert_eq!(
-        dead(&rescued(&Terms { crashes_max: 2, ..Terms::recurring() }, 1, 2)),
+        dead(&rescued(&EffectiveTerms { crashes_max: 2, ..EffectiveTerms::recurring() }, 1, 2)),
         DeadReason::CrashLoop
     );
-    let forgiving = Terms { crashes_max: 0, ..terms };
+    let forgiving = EffectiveTerms { crashes_max: 0, ..terms };
     assert_eq!(again(&rescued(&forgiving, 3, 1_000)), (5_000, 2, 1_001));
     assert_eq!(again(&rescued(&forgiving, 3, u32::MAX)), (5_000, 2, u32::MAX));
 }
@@ -61,7 +62,7 @@ fn beyond_the_crash_budget_each_crash_spends_an_attempt() {
 #[test]
 fn a_lost_one_time_job_waits_like_after_a_failure_and_dies_when_its_retries_are_spent() {
     // Planned 900 seconds ahead: a tenth, two tenths, three tenths.
-    let terms = Terms::deferred();
+    let terms = EffectiveTerms::deferred();
     assert_eq!(again(&rescued(&terms, 1, 0)), (5_090, 1, 1));
     assert_eq!(again(&rescued(&terms, 2, 1)), (5_180, 2, 2));
     assert_eq!(again(&rescued(&terms, 3, 2)), (5_270, 3, 3));
@@ -70,7 +71,11 @@ fn a_lost_one_time_job_waits_like_after_a_failure_and_dies_when_its_retries_are_
 
 #[test]
 fn a_crash_never_resets_the_retry_budget() {
-    let terms = Terms { retry: Retry::intervals([secs(1); 2]), crashes_max: 5, ..Terms::default() };
+    let terms = EffectiveTerms {
+        retry: Retry::intervals([secs(1); 2]),
+        crashes_max: 5,
+        ..EffectiveTerms::default()
+    };
     let message = message();
     // Two failures, then crashes: the third attempt stays the third.
     let mut spent = 2;

@@ -38,11 +38,11 @@ pub(in crate::policy) fn message() -> Message {
 }
 
 /// The first attempt of three, a minute apart.
-pub(in crate::policy) fn terms() -> Terms {
-    Terms { retry: Retry::intervals([secs(60), secs(120)]), ..Terms::default() }
+pub(in crate::policy) fn terms() -> EffectiveTerms {
+    EffectiveTerms { retry: Retry::intervals([secs(60), secs(120)]), ..EffectiveTerms::default() }
 }
 
-pub(in crate::policy) fn case<'a>(message: &'a Message, terms: &'a Terms) -> Case<'a> {
+pub(in crate::policy) fn case<'a>(message: &'a Message, terms: &'a EffectiveTerms) -> Case<'a> {
     Case {
         message,
         attempt: 1,
@@ -101,7 +101,7 @@ fn a_failure_is_tried_again_until_the_attempts_are_spent() {
 // spec: T-31
 #[test]
 fn a_recurring_job_is_not_retried_because_its_next_occurrence_is_its_retry() {
-    let (message, terms) = (message(), Terms::recurring());
+    let (message, terms) = (message(), EffectiveTerms::recurring());
     let judged = judge(&case(&message, &terms), failed());
     assert!(matches!(judged.verdict, Verdict::Dead { reason: DeadReason::AttemptsSpent, .. }));
 }
@@ -110,7 +110,10 @@ fn a_recurring_job_is_not_retried_because_its_next_occurrence_is_its_retry() {
 #[test]
 fn a_one_time_job_of_fifteen_minutes_is_retried_at_a_tenth_and_two_tenths() {
     let message = message();
-    let terms = Terms { retry: Retry::proportional().max_retries(2), ..Terms::deferred() };
+    let terms = EffectiveTerms {
+        retry: Retry::proportional().max_retries(2),
+        ..EffectiveTerms::deferred()
+    };
     let at_attempt = |attempt| judge(&Case { attempt, ..case(&message, &terms) }, failed()).verdict;
     assert_eq!(at_attempt(1), again(5_090, 1, Some("no route"), Why::Retry));
     assert_eq!(at_attempt(2), again(5_180, 2, Some("no route"), Why::Retry));
@@ -122,7 +125,10 @@ fn a_one_time_job_of_fifteen_minutes_is_retried_at_a_tenth_and_two_tenths() {
 fn with_n_attempts_the_nth_failure_is_dead_exactly_once() {
     let message = message();
     for most in [0, 1, 2, 5] {
-        let terms = Terms { retry: Retry::intervals([secs(1)]).attempts(most), ..Terms::default() };
+        let terms = EffectiveTerms {
+            retry: Retry::intervals([secs(1)]).attempts(most),
+            ..EffectiveTerms::default()
+        };
         let mut attempt = 0;
         let mut calls = 0;
         loop {
@@ -157,7 +163,7 @@ fn retry_after_spends_an_attempt_with_its_own_wait() {
 #[test]
 fn a_snooze_gives_the_attempt_back_and_is_counted() {
     let message = message();
-    let terms = Terms { snoozes_max: 2, ..terms() };
+    let terms = EffectiveTerms { snoozes_max: 2, ..terms() };
     let snoozed = |attempt, snoozes| {
         judge(
             &Case { attempt, snoozes, ..case(&message, &terms) },
@@ -200,7 +206,7 @@ fn a_timeout_is_a_failure_or_the_end_and_shutdown_is_neither() {
     let spent = judge(&Case { attempt: 3, ..case(&message, &terms) }, report.clone());
     assert!(matches!(spent.verdict, Verdict::Dead { reason: DeadReason::AttemptsSpent, .. }));
 
-    let strict = Terms { on_timeout: OnTimeout::Fail, ..terms.clone() };
+    let strict = EffectiveTerms { on_timeout: OnTimeout::Fail, ..terms.clone() };
     let judged = judge(&case(&message, &strict), report);
     assert_eq!(
         judged.verdict,
@@ -334,7 +340,7 @@ proptest! {
     ) {
         let message = message();
         let retry = Retry { attempts_max, ..Retry::default() };
-        let terms = Terms { retry, snoozes_max: 3, ..Terms::default() };
+        let terms = EffectiveTerms { retry, snoozes_max: 3, ..EffectiveTerms::default() };
         let now = at(5_000);
         let case = Case { message: &message, attempt, crashes, snoozes, terms: &terms, cancel_requested, now };
         for judged in [judge(&case, report.clone()), crate::policy::rescue(&case)] {

@@ -53,7 +53,7 @@ async fn events_and_attempts_reach_the_exporter() {
     let reader = PeriodicReader::builder(exporter.clone()).build();
     let provider = SdkMeterProvider::builder().with_reader(reader).build();
     let hook = meters(&provider.meter("test"));
-    let terms = Terms { retry: Retry::none(), ..Terms::default() };
+    let terms = Terms::new().retry(Retry::none());
     let rehearsal = Rehearsal::start(|builder| {
         builder.on_event(hook).handler("mail", async |_: u32| {}).handler_with(
             "post",

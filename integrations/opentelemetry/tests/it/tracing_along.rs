@@ -19,7 +19,7 @@ async fn rehearse(seen: &Seen, build: impl FnOnce(Builder) -> Builder) -> Rehear
 }
 
 fn retrying(intervals: impl IntoIterator<Item = Duration>) -> Terms {
-    Terms { retry: Retry::intervals(intervals), ..Terms::default() }
+    Terms::new().retry(Retry::intervals(intervals))
 }
 
 // spec: C-5

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use punctual::model::{Execution, JobPhase, JobRecord, Origin, Retirement};
+use punctual::policy::{MessageKind, effective_terms};
 use punctual::schedule::{Schedule, Spread, format_duration};
 use punctual::status::JobStatus;
 use serde::Serialize;
@@ -109,6 +110,7 @@ impl JobView {
         let (source, job) = (source(&record), &record.job);
         let work = Work::of(job.topic.as_str(), &job.body.bytes);
         let limit = job.limit.as_ref();
+        let terms = effective_terms(MessageKind::RecurringRun, [&*job.terms]);
         Self {
             name: status.name.to_string(),
             app: status.app,
@@ -135,9 +137,9 @@ impl JobView {
             retired: status.retired.map(retired),
             misfire: JobMisfireView::new(&job.misfire, threshold),
             overlap: JobOverlapView::new(job.overlap),
-            retry: JobRetryView::new(&job.terms.retry),
-            timeout_ms: job.terms.timeout.map(milliseconds),
-            expires_after_ms: job.terms.expires_after.map(milliseconds),
+            retry: JobRetryView::new(&terms.retry),
+            timeout_ms: terms.timeout.map(milliseconds),
+            expires_after_ms: terms.expires_after.map(milliseconds),
             jitter: (job.spread != Spread::None).then(|| job.spread.to_string()),
             concurrency: limit.and_then(|limit| limit.running_max),
             rate: limit

@@ -212,7 +212,7 @@ impl PublishRequest {
         }
         let mut terms = Terms::default();
         if let Some(retry) = &self.retry {
-            terms.retry = retry.retry()?;
+            terms.retry = Some(retry.retry()?);
         }
         if let Some(timeout) = &self.timeout {
             terms.timeout = Some(length("timeout", timeout)?);

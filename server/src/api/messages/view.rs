@@ -1,7 +1,8 @@
 //! A message as the API shows it.
 
 use jiff::Timestamp;
-use punctual::model::{DeadReason, Lease, MessageRecord, Progress};
+use punctual::model::{DeadReason, Lease, Message, MessageRecord, Progress};
+use punctual::policy::{MessageKind, effective_terms};
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -111,7 +112,7 @@ impl MessageView {
             created_at: message.created_at,
             ended_at: record.ended_at,
             attempt: record.attempt,
-            attempts_max: message.terms.as_ref().and_then(|terms| terms.retry.attempts_max),
+            attempts_max: attempts_max(message),
             crashes: record.crashes,
             snoozes: record.snoozes,
             error: text(record.error.as_ref()),
@@ -126,6 +127,14 @@ impl MessageView {
             transport: message.queue.as_str().strip_prefix("~relay/").map(ToOwned::to_owned),
             size: message.body.bytes.len(),
         }
+    }
+}
+
+/// The most attempts as far as the message itself says; its handler's words are not known here.
+fn attempts_max(message: &Message) -> Option<u32> {
+    match MessageKind::of(message) {
+        MessageKind::Published => message.terms.as_ref()?.retry.as_ref()?.attempts_max,
+        kind => effective_terms(kind, message.terms.as_deref()).retry.attempts_max,
     }
 }
 

@@ -165,7 +165,7 @@ async fn a_handler_with_a_transaction_of_sqlx_writes_once() {
         begun: Arc::clone(&begun),
     };
     let retry = Retry::intervals([Duration::from_millis(10); 3]);
-    let terms = Terms { retry, ..Terms::default() };
+    let terms = Terms::new().retry(retry);
     let builder =
         Punctual::builder().storage(Arc::clone(&storage)).handler_with("pay", terms, paying);
     let punctual = builder.build().unwrap();

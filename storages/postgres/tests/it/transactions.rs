@@ -159,7 +159,7 @@ impl Shop {
         let (begun, ended) = (Arc::default(), Arc::default());
         let paying = Paying { storage: Arc::clone(&storage), table, begun, ended, act };
         let retry = Retry::intervals([Duration::from_millis(10); 3]);
-        let terms = Terms { retry, ..Terms::default() };
+        let terms = Terms::new().retry(retry);
         let builder = Punctual::builder()
             .storage(Arc::clone(&storage))
             .handler_with("pay", terms, paying.clone())

@@ -99,7 +99,7 @@ impl Shop {
         let (begun, kinds) = (Arc::default(), Arc::default());
         let paying = Paying { storage: Arc::clone(&storage), first, begun, kinds };
         let retry = Retry::intervals([Duration::from_millis(10); 3]);
-        let terms = Terms { retry, ..Terms::default() };
+        let terms = Terms::new().retry(retry);
         let builder = Punctual::builder()
             .storage(Arc::clone(&storage))
             .handler_with("pay", terms, paying.clone())
@@ -196,7 +196,7 @@ async fn handlers_at_once_share_commits_and_one_that_fails_takes_nobody_with_it(
         }
     };
     let retry = Retry::intervals([Duration::from_millis(10); 3]);
-    let terms = Terms { retry, ..Terms::default() };
+    let terms = Terms::new().retry(retry);
     let builder = Punctual::builder().storage(Arc::clone(&storage));
     let punctual = builder.handler_with("pay", terms, handler).build().unwrap();
     let publisher = punctual.publisher();

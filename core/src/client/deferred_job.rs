@@ -1,0 +1,90 @@
+//! Deferred job: the definition of the one-time jobs of a name. It gives what a single call does not say:
+//! retries, timeout, queue and priority.
+
+use std::time::Duration;
+
+use crate::error::{Error, Result};
+use crate::model::{JobName, Priority, Queue, Terms};
+use crate::policy::Retry;
+
+/// The definition of the one-time jobs of a name, given to
+/// [`Builder::deferred`](crate::Builder::deferred). A process that plans such a job takes queue and
+/// priority from it; a process that runs it takes the rest where the message brings nothing.
+#[derive(Clone, Debug)]
+#[must_use = "a definition does nothing until it is given to the builder"]
+pub struct DeferredJob {
+    name: String,
+    terms: Terms,
+    queue: Option<Result<Queue, String>>,
+    priority: Option<Result<Priority, String>>,
+}
+
+impl DeferredJob {
+    /// Creates a definition for the one-time jobs of a name.
+    pub fn new(name: impl Into<String>) -> Self {
+        Self { name: name.into(), terms: Terms::default(), queue: None, priority: None }
+    }
+
+    /// Sets how often a failed run is tried again; the waits are in proportion to how far ahead it was
+    /// planned.
+    pub fn max_retries(self, retries: u32) -> Self {
+        self.retry(Retry::proportional().max_retries(retries))
+    }
+
+    /// Sets how often a failed run is tried again, and when.
+    pub fn retry(mut self, retry: Retry) -> Self {
+        self.terms.retry = Some(retry);
+        self
+    }
+
+    /// Sets how long a run may take.
+    pub fn timeout(mut self, timeout: Duration) -> Self {
+        self.terms.timeout = Some(timeout);
+        self
+    }
+
+    /// Sets more terms; those given before stay unless they are set again.
+    pub fn with_terms(mut self, terms: &Terms) -> Self {
+        self.terms = self.terms.overlaid(terms);
+        self
+    }
+
+    /// Sets the queue they wait in.
+    pub fn queue(mut self, queue: impl AsRef<str>) -> Self {
+        self.queue = Some(Queue::new(queue).map_err(|error| error.to_string()));
+        self
+    }
+
+    /// Sets how urgent they are, 0 (last) to 9 (first).
+    pub fn priority(mut self, level: u8) -> Self {
+        self.priority = Some(Priority::new(level).map_err(|error| error.to_string()));
+        self
+    }
+
+    pub(crate) fn terms(&self) -> &Terms {
+        &self.terms
+    }
+
+    pub(super) fn place(&self) -> (Option<Queue>, Option<Priority>) {
+        let queue = self.queue.as_ref().and_then(|queue| queue.as_ref().ok());
+        let priority = self.priority.as_ref().and_then(|priority| priority.as_ref().ok());
+        (queue.cloned(), priority.copied())
+    }
+
+    /// Returns the definition with its name, or what is wrong with it.
+    pub(crate) fn checked(self) -> Result<(JobName, Self)> {
+        let refuse = |field: &str, error: &dyn std::fmt::Display| {
+            let name = &self.name;
+            Error::invalid(format!("the one-time job {name:?} cannot be defined: {field}: {error}"))
+        };
+        let name = JobName::new(&self.name).map_err(|error| refuse("name", &error))?;
+        self.terms.check().map_err(|error| refuse("retry", &error))?;
+        if let Some(Err(error)) = &self.queue {
+            return Err(refuse("queue", error));
+        }
+        if let Some(Err(error)) = &self.priority {
+            return Err(refuse("priority", error));
+        }
+        Ok((name, self))
+    }
+}

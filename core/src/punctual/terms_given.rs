@@ -1,0 +1,74 @@
+//! Terms given to the builder beside those of handlers and jobs: for the whole process, for a queue, and for
+//! the one-time jobs of a name.
+
+use super::Builder;
+use crate::client::DeferredJob;
+use crate::engine::TermLayers;
+use crate::error::{Error, Result};
+use crate::model::{Queue, Terms};
+
+/// What was given, checked by `build`.
+#[derive(Default)]
+pub(super) struct TermsGiven {
+    process: Terms,
+    queues: Vec<(String, Terms)>,
+    deferred: Vec<DeferredJob>,
+}
+
+impl TermsGiven {
+    pub(super) fn check(self) -> Result<TermLayers> {
+        self.process.check()?;
+        let mut layers = TermLayers { process: self.process, ..TermLayers::default() };
+        for (name, terms) in self.queues {
+            terms.check()?;
+            let queue = Queue::new(&name)?;
+            if layers.queues.insert(queue, terms).is_some() {
+                return Err(Error::conflict(format!(
+                    "the queue {name:?} has two terms; give them in one call of queue_terms()"
+                )));
+            }
+        }
+        for definition in self.deferred {
+            let (name, definition) = definition.checked()?;
+            if layers.deferred.insert(name.clone(), definition).is_some() {
+                return Err(Error::conflict(format!(
+                    "the one-time job {name:?} is defined twice; remove one of the definitions"
+                )));
+            }
+        }
+        Ok(layers)
+    }
+}
+
+impl Builder {
+    /// Sets the terms of every message this process handles, where queue, handler, definition and message
+    /// say nothing else.
+    pub fn terms(mut self, terms: Terms) -> Self {
+        self.terms.process = terms;
+        self
+    }
+
+    /// Sets the terms of every message of a queue, where handler, definition and message say nothing else.
+    pub fn queue_terms(mut self, queue: impl Into<String>, terms: Terms) -> Self {
+        self.terms.queues.push((queue.into(), terms));
+        self
+    }
+
+    /// Defines the one-time jobs of a name: what [`Jobs::once`](crate::client::Jobs::once) with this name
+    /// need not say.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use punctual::{DeferredJob, Punctual};
+    ///
+    /// let punctual = Punctual::builder()
+    ///     .deferred(DeferredJob::new("payment-timeout").max_retries(2).timeout(Duration::from_secs(30)))
+    ///     .handler("payment-timeout", async |_: u64| ())
+    ///     .build();
+    /// assert!(punctual.is_ok());
+    /// ```
+    pub fn deferred(mut self, definition: DeferredJob) -> Self {
+        self.terms.deferred.push(definition);
+        self
+    }
+}
