@@ -55,6 +55,12 @@ pub fn between(earlier: Timestamp, later: Timestamp) -> Duration {
     Duration::try_from(later.duration_since(earlier)).unwrap_or(Duration::ZERO)
 }
 
+/// An instant without what is finer than a microsecond, as every storage keeps it.
+pub fn whole_microseconds(instant: Timestamp) -> Timestamp {
+    let nanosecond = instant.as_nanosecond();
+    Timestamp::from_nanosecond(nanosecond - nanosecond.rem_euclid(1_000)).unwrap_or(instant)
+}
+
 /// The next tick strictly after `now` on the grid of an interval, counted from the epoch.
 ///
 /// At 30 s: 13:14:07 gives 13:14:30, an exact boundary gives a full interval.

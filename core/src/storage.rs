@@ -108,14 +108,16 @@ pub trait Storage: Send + Sync + 'static {
     ) -> Result<Declared>;
 
     /// At most `limit` jobs the scheduler has to look at, oldest first, each with how many of its
-    /// messages are alive.
+    /// messages are alive: running, due and waiting, or waiting after an attempt. A message that is
+    /// planned for later is not; see [`MessageRecord::is_in_the_way`].
     async fn due_jobs(&self, limit: usize, now: Timestamp) -> Result<Vec<DueJob>>;
 
     /// Fires occurrences: for each firing whose version is still the one seen, inserts its messages,
     /// appends its skipped executions and moves the cursor, in one step.
     ///
-    /// - A firing whose job has more than `alive_max` messages alive is not applied but answered
-    ///   [`Fired::Overlapping`].
+    /// - A firing whose job has more than `alive_max` messages alive, counted as by
+    ///   [`Storage::due_jobs`], is not applied but answered [`Fired::Overlapping`].
+    /// - [`Firing::cancel_alive`] stops the same messages that are counted, and none planned for later.
     /// - Each firing stands for itself; one that is refused does not touch the others.
     async fn fire(&self, firings: Vec<Firing>, now: Timestamp) -> Result<Vec<Fired>>;
 
@@ -437,7 +439,7 @@ pub enum Declared {
 pub struct DueJob {
     /// The job.
     pub record: JobRecord,
-    /// How many of its messages are pending or running.
+    /// How many of its messages are running, due and waiting, or waiting after an attempt.
     pub alive: u32,
 }
 

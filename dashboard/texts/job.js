@@ -14,7 +14,7 @@ export const job = {
   facts: {
     schedule: 'Schedule', expression: 'Expression', zone: 'Zone', next: 'Next', last: 'Last', cursor: 'Cursor', runs: 'Runs so far', queue: 'Queue', topic: 'Topic', priority: 'Priority', overlap: 'Overlap', misfire: 'Misfire', retry: 'Retry', timeout: 'Timeout',
     jitter: 'Jitter', expires: 'Expires after', concurrency: 'At most at once', rate: 'Rate', source: 'Defined in', app: 'Application', tags: 'Tags', created: 'Made', updated: 'Changed', none: 'none',
-    sources: { file: 'the configuration file', api: 'the API', code: 'code' }, attempts: (count) => (count === 1 ? 'no retry' : `${count} attempts`), unlimited: 'as often as it takes', missedAfter: (length) => `missed after ${length}`,
+    sources: { file: 'the configuration file', api: 'the API', code: 'code' }, attempts: (count) => (count === 1 ? 'no retry' : `${count} attempts`), unlimited: 'as often as it takes', missedAfter: (length, why) => `Missed when later than ${length} (${why}).`, thresholds: { given: 'as given', default: 'the default', next_occurrence: 'the distance to the next time' },
   },
   tabs: { timeline: 'Timeline', history: 'History', upcoming: 'Upcoming', layers: 'Overrides', misfire: 'Misfire preview', target: 'Target and payload' },
   timeline: {

@@ -181,6 +181,9 @@ fn every(options: &mut Options, name: &str) -> syn::Result<TokenStream> {
         Ok(length)
     })?;
     let anchor = with(options, "anchor", |value| {
+        if value.text("anchor").is_ok_and(|text| text.value() == "last run") {
+            return Ok(quote!(.anchor_at_last_run()));
+        }
         let instant = value.instant("anchor")?;
         Ok(quote!(.anchor(#instant)))
     })?;

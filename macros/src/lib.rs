@@ -24,7 +24,7 @@ use proc_macro::TokenStream;
 /// | `cron` | `"0 2 * * *"` | a cron expression of five or six fields |
 /// | `zone` | `"Europe/Warsaw"` | the IANA zone the expression is read in; UTC otherwise |
 /// | `every` | `"5m"` | every so often instead |
-/// | `anchor` | `"2026-01-01T00:00:00Z"` | where the counting of `every` begins; the epoch otherwise |
+/// | `anchor` | `"2026-01-01T00:00:00Z"` | where the counting of `every` begins, or `"last run"` to count anew from each late run; the epoch otherwise |
 /// | `once` | an instant | once instead |
 /// | `start`, `end` | an instant | nothing before; nothing from then on |
 /// | `max_runs` | a number | no more runs than this |

@@ -8,7 +8,7 @@ use super::calendar::Calendar;
 use super::cron::Cron;
 use super::duration::{format_duration, parse_duration};
 use super::error::ScheduleError;
-use super::interval::Interval;
+use super::interval::{Interval, whole_microseconds};
 use super::schedule::{Rule, Schedule};
 use super::zone::Zone;
 
@@ -27,6 +27,9 @@ pub(super) struct ScheduleForm {
     every: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     anchor: Option<Timestamp>,
+    /// Whether a late run moves the anchor.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    follows_last_run: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     once: Option<Timestamp>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -58,6 +61,7 @@ impl From<Schedule> for ScheduleForm {
             Rule::Every(interval) => {
                 form.every = Some(format_duration(interval.every()));
                 form.anchor = Some(interval.anchor());
+                form.follows_last_run = interval.follows_last_run();
             }
             Rule::Once(at) => form.once = Some(at),
         }
@@ -77,11 +81,16 @@ impl TryFrom<ScheduleForm> for Schedule {
                 },
                 zone: form.zone.unwrap_or_default(),
             },
-            (None, Some(every), None) => Rule::Every(Interval::new(
-                parse_duration(&every)?,
-                form.anchor.unwrap_or_default(),
-            )?),
-            (None, None, Some(at)) => Rule::Once(at),
+            (None, Some(every), None) => {
+                let anchor = form.anchor.unwrap_or_default();
+                let interval = Interval::new(parse_duration(&every)?, anchor)?;
+                Rule::Every(if form.follows_last_run {
+                    interval.following_last_run()
+                } else {
+                    interval
+                })
+            }
+            (None, None, Some(at)) => Rule::Once(whole_microseconds(at)),
             (cron, every, once) => return Err(not_one(cron, every, once)),
         };
         let mut schedule = Schedule::of_rule(rule);

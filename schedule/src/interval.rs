@@ -11,24 +11,31 @@ use jiff::Timestamp;
 use super::duration::format_duration;
 use super::error::ScheduleError;
 
-/// Occurrences at anchor + k · every, for every whole k.
+/// Occurrences at anchor + k · every, for every whole k. Both have whole microseconds, and so have the
+/// occurrences: every storage keeps such an instant as it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Interval {
     every: Duration,
     anchor: Timestamp,
+    follows_last_run: bool,
 }
 
 const EVERY_MIN: Duration = Duration::from_millis(1);
 const EVERY_MAX: Duration = Duration::from_secs(1_000 * 366 * 24 * 60 * 60);
 
 impl Interval {
-    /// An interval of at least a millisecond and at most a thousand years.
+    /// An interval of at least a millisecond and at most a thousand years. What is finer than a
+    /// microsecond is cut off.
     pub fn new(every: Duration, anchor: Timestamp) -> Result<Interval, ScheduleError> {
         let problem = match every {
             Duration::ZERO => "is zero, use 1ms or more",
             every if every < EVERY_MIN => "is too short for a schedule, use 1ms or more",
             every if every > EVERY_MAX => "is too large, use at most 1000 years",
-            _ => return Ok(Interval { every, anchor }),
+            _ => {
+                let every = Duration::new(every.as_secs(), every.subsec_micros() * 1_000);
+                let anchor = whole_microseconds(anchor);
+                return Ok(Interval { every, anchor, follows_last_run: false });
+            }
         };
         Err(ScheduleError::Duration { text: format_duration(every), problem: problem.to_owned() })
     }
@@ -43,9 +50,21 @@ impl Interval {
         self.anchor
     }
 
-    /// The same distance from another anchor.
+    /// The same distance from another anchor, which is cut to whole microseconds.
     pub fn reanchored(&self, anchor: Timestamp) -> Interval {
-        Interval { anchor, ..*self }
+        Interval { anchor: whole_microseconds(anchor), ..*self }
+    }
+
+    /// Whether a late run for missed occurrences is the anchor from then on. Otherwise the occurrences
+    /// stay where they are, whatever was missed.
+    pub fn follows_last_run(&self) -> bool {
+        self.follows_last_run
+    }
+
+    /// The same interval, with a late run for missed occurrences as its anchor from then on.
+    #[must_use]
+    pub fn following_last_run(self) -> Interval {
+        Interval { follows_last_run: true, ..self }
     }
 
     /// The first occurrence strictly after an instant.
@@ -81,6 +100,12 @@ impl Interval {
     }
 }
 
+/// An instant without what is finer than a microsecond.
+pub(super) fn whole_microseconds(at: Timestamp) -> Timestamp {
+    let nanosecond = at.as_nanosecond();
+    Timestamp::from_nanosecond(nanosecond - nanosecond.rem_euclid(1_000)).unwrap_or(at)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -105,6 +130,22 @@ mod tests {
         let long =
             Interval::new(Duration::from_secs(36 * 60 * 60), at("2026-03-28T12:00:00Z")).unwrap();
         assert_eq!(long.next(at("2026-03-28T12:00:00Z")), Some(at("2026-03-30T00:00:00Z")));
+    }
+
+    #[test]
+    fn occurrences_have_whole_microseconds() {
+        let anchor = at("2026-11-16T16:55:25.343352391Z");
+        let interval = Interval::new(Duration::new(60, 1_999), anchor).unwrap();
+        assert_eq!(interval.anchor(), at("2026-11-16T16:55:25.343352Z"));
+        assert_eq!(interval.next(anchor), Some(at("2026-11-16T16:56:25.343353Z")));
+        let moved = interval.reanchored(at("2026-11-16T17:00:00.000000999Z"));
+        assert_eq!(moved.anchor(), at("2026-11-16T17:00:00Z"));
+        assert_eq!(moved.every(), Duration::new(60, 1_000));
+        // Also before 1970, where cutting off means earlier, too.
+        assert_eq!(
+            whole_microseconds(at("1969-12-31T23:59:59.999999999Z")),
+            at("1969-12-31T23:59:59.999999Z")
+        );
     }
 
     #[test]

@@ -13,7 +13,7 @@ use super::calendar::Calendar;
 use super::cron::Cron;
 use super::error::ScheduleError;
 use super::form::ScheduleForm;
-use super::interval::Interval;
+use super::interval::{Interval, whole_microseconds};
 use super::zone::Zone;
 
 /// A cron expression in a zone, an interval on the time line, or one instant;
@@ -73,9 +73,9 @@ impl Schedule {
         Ok(Schedule::of_rule(Rule::Every(Interval::new(every, anchor)?)))
     }
 
-    /// Once, at an instant.
+    /// Once, at an instant; what is finer than a microsecond is cut off.
     pub fn once(at: Timestamp) -> Schedule {
-        Schedule::of_rule(Rule::Once(at))
+        Schedule::of_rule(Rule::Once(whole_microseconds(at)))
     }
 
     pub(super) fn of_rule(rule: Rule) -> Schedule {
@@ -191,6 +191,20 @@ impl Schedule {
             moved.rule = Rule::Every(interval.reanchored(anchor));
         }
         moved
+    }
+
+    /// The same schedule with a late run for missed occurrences as the anchor of its interval from then
+    /// on, instead of occurrences that stay where they are; cron and one-time schedules stay the same.
+    pub fn following_last_run(mut self) -> Schedule {
+        if let Rule::Every(interval) = self.rule {
+            self.rule = Rule::Every(interval.following_last_run());
+        }
+        self
+    }
+
+    /// Whether a late run for missed occurrences is the anchor from then on.
+    pub fn follows_last_run(&self) -> bool {
+        self.as_interval().is_some_and(Interval::follows_last_run)
     }
 
     /// The expression of a cron schedule.

@@ -24,15 +24,25 @@ pub struct TextDefaults {
 impl Schedule {
     /// Reads a schedule from text: a cron text, optionally followed by
     /// `in Zone/Name`; `every 5m` or `@every 5m`, optionally followed by
-    /// `from` and an instant; `at` or `once` and an instant.
+    /// `from` and an instant, `from last run`, or `from` an instant
+    /// `or last run`; `at` or `once` and an instant.
     pub fn parse(text: &str, defaults: &TextDefaults) -> Result<Schedule, ScheduleError> {
         let text = text.trim_matches([' ', '\t']);
         if let Some(rest) = after_word(text, &["@every", "every"]) {
-            let (every, anchor) = match rest.split_once(" from ") {
-                Some((every, anchor)) => (every, instant(anchor)?),
-                None => (rest, defaults.anchor),
+            let (every, from) = match rest.split_once(" from ") {
+                Some((every, from)) => (every, Some(from.trim())),
+                None => (rest, None),
             };
-            return Schedule::every(parse_duration(every)?, anchor);
+            let (first, follows) = match from.map(|from| (from, from.strip_suffix(" or last run")))
+            {
+                None => (None, false),
+                Some(("last run", _)) => (None, true),
+                Some((_, Some(first))) => (Some(first), true),
+                Some((first, None)) => (Some(first), false),
+            };
+            let anchor = first.map_or(Ok(defaults.anchor), instant)?;
+            let schedule = Schedule::every(parse_duration(every)?, anchor)?;
+            return Ok(if follows { schedule.following_last_run() } else { schedule });
         }
         if let Some(rest) = after_word(text, &["once at", "once", "at"]) {
             return Ok(Schedule::once(instant(rest)?));
@@ -57,9 +67,10 @@ impl Schedule {
             }
             Rule::Cron { cron, zone } => format!("{}, {zone} time", cron.describe()),
             Rule::Every(interval) => format!(
-                "every {}, counted from {}, whatever the clocks do",
+                "every {}, counted from {}{}, whatever the clocks do",
                 format_duration(interval.every()),
-                interval.anchor()
+                interval.anchor(),
+                if interval.follows_last_run() { " and anew from each late run" } else { "" }
             ),
             Rule::Once(at) => format!("once, at {at}"),
         };
@@ -81,12 +92,15 @@ impl fmt::Display for Schedule {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.rule {
             Rule::Cron { cron, zone } => write!(out, "{cron} in {zone}"),
-            Rule::Every(interval) => write!(
-                out,
-                "every {} from {}",
-                format_duration(interval.every()),
-                interval.anchor()
-            ),
+            Rule::Every(interval) => {
+                write!(
+                    out,
+                    "every {} from {}",
+                    format_duration(interval.every()),
+                    interval.anchor()
+                )?;
+                if interval.follows_last_run() { write!(out, " or last run") } else { Ok(()) }
+            }
             Rule::Once(at) => write!(out, "at {at}"),
         }
     }

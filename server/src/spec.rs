@@ -48,6 +48,10 @@ pub struct JobSpec {
     /// Every so often, such as `5m`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub every: Option<String>,
+    /// Where the counting of `every` begins: an instant, or `last run` to count anew from each late run
+    /// that makes up for what was missed. The epoch when not given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub anchor: Option<String>,
     /// Once, at an instant.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub at: Option<Timestamp>,
@@ -118,6 +122,7 @@ impl Default for JobSpec {
             tags: Vec::new(),
             cron: None,
             every: None,
+            anchor: None,
             at: None,
             zone: None,
             misfire: None,
@@ -185,6 +190,11 @@ impl JobSpec {
         if let Some(zone) = &self.zone {
             job = job.zone(zone);
         }
+        job = match self.anchor.as_deref().map(Anchor::read).transpose()? {
+            None => job,
+            Some(Anchor::At(anchor)) => job.anchor(anchor),
+            Some(Anchor::LastRun) => job.anchor_at_last_run(),
+        };
         if let Some(misfire) = &self.misfire {
             job = job.misfire(misfire.clone());
         }
@@ -241,6 +251,28 @@ impl JobSpec {
             job = job.tag(tag);
         }
         Ok(job)
+    }
+}
+
+/// Where the counting of an interval begins.
+enum Anchor {
+    /// At an instant.
+    At(Timestamp),
+    /// Anew at each late run.
+    LastRun,
+}
+
+impl Anchor {
+    fn read(text: &str) -> Result<Self> {
+        if text == "last run" {
+            return Ok(Self::LastRun);
+        }
+        text.parse().map(Self::At).map_err(|_| {
+            let start: String = text.chars().take(40).collect();
+            Error::invalid(format!(
+                "{start:?} is no anchor; use an instant such as 2026-01-01T00:00:00Z, or \"last run\""
+            ))
+        })
     }
 }
 

@@ -185,10 +185,14 @@ impl Ledger {
         }
     }
 
-    fn alive_of(&self, job: &JobName) -> Vec<MessageId> {
+    /// The runs of a job that are running, due and waiting, or waiting after they have begun.
+    fn alive_of(&self, job: &JobName, now: Timestamp) -> Vec<MessageId> {
         let of_job = |record: &&MessageRecord| {
             let occurrence = record.message.occurrence.as_ref();
-            record.state.is_alive() && occurrence.is_some_and(|occurrence| occurrence.job == *job)
+            let begun = record.attempt + record.snoozes + record.crashes > 0;
+            let waits = record.state == State::Pending && (begun || record.due_at <= now);
+            (waits || record.state == State::Running)
+                && occurrence.is_some_and(|occurrence| occurrence.job == *job)
         };
         self.messages.values().filter(of_job).map(|record| record.message.id).collect()
     }

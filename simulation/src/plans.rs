@@ -42,7 +42,7 @@ const CRONS: [&str; 10] = [
 #[derive(Clone, Debug)]
 enum When {
     Cron(&'static str, &'static str),
-    Every(Duration),
+    Every(Duration, bool),
     Once(Timestamp),
 }
 
@@ -108,7 +108,10 @@ impl JobPlan {
     pub(crate) fn builder(&self) -> JobBuilder {
         let schedule = match &self.when {
             When::Cron(text, zone) => Schedule::cron(text, zone),
-            When::Every(every) => Schedule::every(*every, Timestamp::UNIX_EPOCH),
+            When::Every(every, follows) => {
+                let schedule = Schedule::every(*every, Timestamp::UNIX_EPOCH);
+                schedule.map(|every| if *follows { every.following_last_run() } else { every })
+            }
             When::Once(at) => Ok(Schedule::once(*at)),
         };
         let schedule = schedule.expect("a schedule");
@@ -179,8 +182,8 @@ fn draw_when(scene: &Scene, random: &mut Random) -> When {
             scene.start
                 + SignedDuration::from_secs(i64::try_from(random.between(60, 7_200)).unwrap_or(60)),
         ),
-        1..=3 => When::Every(random.seconds(30, 1_200)),
-        4 => When::Every(Duration::from_secs(60)),
+        1..=3 => When::Every(random.seconds(30, 1_200), random.percent(50)),
+        4 => When::Every(Duration::from_secs(60), false),
         _ => {
             let zone = if random.percent(75) { scene.zone } else { random.pick(&CHANGES).0 };
             When::Cron(random.pick::<&str>(&CRONS), zone)

@@ -8,7 +8,7 @@ use punctual::clock::between;
 use punctual::jiff::{SignedDuration, Timestamp};
 use punctual::model::{JobRecord, Retirement, SkipReason};
 use punctual::policy::MisfirePolicy;
-use punctual::schedule::Schedule;
+use punctual::schedule::{Interval, Schedule};
 use punctual::{Misfire, Overlap};
 
 /// What a scheduler knew when it decided.
@@ -56,8 +56,12 @@ pub(crate) fn decide(known: &Known<'_>) -> (Fate, usize) {
     let Known { record, now, .. } = known;
     let schedule = &record.job.schedule;
     let all = record.cursor.map_or_else(Vec::new, |cursor| listed(schedule, cursor, *now));
-    let fate = match record.paused {
-        Some(_) => resumed(record, &all, *now),
+    let fate = match &record.paused {
+        Some(pause) => {
+            let end = pause.until.map_or(*now, |until| until.min(*now));
+            let over: Vec<_> = all.iter().copied().filter(|at| *at <= end).collect();
+            resumed(record, &over, end)
+        }
         None => fired(known, &all),
     };
     (fate, all.len())
@@ -74,12 +78,12 @@ fn listed(schedule: &Schedule, cursor: Timestamp, now: Timestamp) -> Vec<Timesta
     all
 }
 
-/// A pause that ends: nothing runs, a one-time job keeps its instant.
-fn resumed(record: &JobRecord, all: &[Timestamp], now: Timestamp) -> Fate {
+/// A pause that ended: nothing runs of what was due until then, a one-time job keeps its instant.
+fn resumed(record: &JobRecord, all: &[Timestamp], end: Timestamp) -> Fate {
     let runs = record.runs;
     let once = record.job.schedule.as_once().is_some();
-    let kept = once || record.cursor.is_some_and(|cursor| cursor > now);
-    let cursor = if kept { record.cursor } else { record.job.schedule.next(now) };
+    let kept = once || record.cursor.is_some_and(|cursor| cursor > end);
+    let cursor = if kept { record.cursor } else { record.job.schedule.next(end) };
     let all = if once { &[] } else { all };
     let skipped = match (all.first(), all.last()) {
         (Some(first), Some(last)) => {
@@ -107,9 +111,9 @@ fn fired(known: &Known<'_>, all: &[Timestamp]) -> Fate {
     let Known { record, alive, now, .. } = known;
     let (job, schedule) = (&record.job, &record.job.schedule);
     let late = |at: &Timestamp| between(*at, *now);
-    let threshold = job.misfire.threshold_in_force(known.threshold_default);
     let once = schedule.as_once().is_some();
-    let missed: Vec<_> = all.iter().copied().filter(|at| !once && late(at) > threshold).collect();
+    let is_missed = |at: &Timestamp| !once && late(at) > threshold(known, *at);
+    let missed: Vec<_> = all.iter().copied().filter(is_missed).collect();
     let in_time = &all[missed.len()..];
     let too_old = missed
         .iter()
@@ -135,7 +139,8 @@ fn fired(known: &Known<'_>, all: &[Timestamp]) -> Fate {
             missed: Some((policy, missed.len() as u64, index)),
         })
         .collect();
-    if policy == MisfirePolicy::FireNow && schedule.is_interval() && !candidates.is_empty() {
+    let follows = schedule.as_interval().is_some_and(Interval::follows_last_run);
+    if policy == MisfirePolicy::FireNow && follows && !candidates.is_empty() {
         let anew = schedule.reanchored(*now);
         fate.cursor = anew.next(*now);
         fate.schedule = (anew != *schedule).then_some(anew);
@@ -147,6 +152,17 @@ fn fired(known: &Known<'_>, all: &[Timestamp]) -> Fate {
     overlap(&mut fate, job.overlap, *alive, candidates);
     bound(&mut fate, record);
     fate
+}
+
+/// How late an occurrence may be: as long as the job says, else by default, but not until after the next.
+fn threshold(known: &Known<'_>, at: Timestamp) -> Duration {
+    let Misfire { policy, threshold, .. } = &known.record.job.misfire;
+    let default = match policy {
+        Some(_) => Duration::from_mins(5),
+        None => known.threshold_default,
+    };
+    let next = known.record.job.schedule.next(at).map(|next| between(at, next));
+    threshold.unwrap_or_else(|| next.map_or(default, |distance| default.min(distance)))
 }
 
 /// Which missed occurrences run, and which are dropped; those that are neither stand behind a run.
@@ -164,36 +180,30 @@ fn made_up<'a>(misfire: &Misfire, missed: &'a [Timestamp]) -> (&'a [Timestamp], 
     }
 }
 
-/// What is alive decides who may run; what a promise was made for always does.
+/// What was alive before decides who may run; what a promise was made for always does.
 fn overlap(fate: &mut Fate, overlap: Overlap, alive: u32, candidates: Vec<FiredOne>) {
     let promised =
         |one: &FiredOne| one.missed.is_some_and(|(policy, _, _)| policy == MisfirePolicy::FireAll);
-    let (mut fire, mut others): (Vec<_>, Vec<_>) = candidates.into_iter().partition(promised);
-    let busy = usize::try_from(alive).unwrap_or(usize::MAX).saturating_add(fire.len());
-    let limit = match overlap {
-        Overlap::Skip => Some(1),
-        Overlap::QueueOne => Some(2),
-        Overlap::Allow { parallel_max } => {
-            parallel_max.map(|most| usize::try_from(most).unwrap_or(usize::MAX))
-        }
-        Overlap::CancelRunning => None,
+    let free = match overlap {
+        Overlap::Skip => alive == 0,
+        Overlap::QueueOne => alive <= 1,
+        Overlap::Allow { parallel_max } => parallel_max.is_none_or(|most| alive < most),
+        Overlap::CancelRunning => true,
     };
-    if overlap == Overlap::CancelRunning {
-        fire.extend(others.pop());
-        fate.cancels = !fire.is_empty();
-    } else {
-        let room = limit.map_or(usize::MAX, |limit| limit.saturating_sub(busy)).min(others.len());
-        fire.extend(others.drain(..room));
+    fate.cancels = overlap == Overlap::CancelRunning && !candidates.is_empty();
+    for one in candidates {
+        if free || promised(&one) {
+            fate.fired.push(one);
+        } else {
+            let FiredOne { nominal, .. } = one;
+            fate.skipped.push(SkippedOne {
+                first: nominal,
+                last: nominal,
+                count: 1,
+                reason: SkipReason::Overlap,
+            });
+        }
     }
-    for FiredOne { nominal, .. } in others {
-        fate.skipped.push(SkippedOne {
-            first: nominal,
-            last: nominal,
-            count: 1,
-            reason: SkipReason::Overlap,
-        });
-    }
-    fate.fired = fire;
 }
 
 /// The number of runs a schedule may have, and its end.

@@ -46,6 +46,8 @@ hint: they stand as comments in the configuration; do those by hand
     let made = std::fs::read_to_string(folder.join("punctual.toml")).unwrap();
     assert!(made.contains("# Not converted: line 9: @reboot"), "{made}");
     assert!(made.contains("cron = \"0 4 2-14,16-31 * 5\""), "{made}");
+    let misfire = "misfire = { policy = \"skip_to_next\", threshold = \"10s\" }";
+    assert!(made.contains(misfire), "what was missed is not made up for: {made}");
     let checked = punctual(folder, &["config", "check"]);
     assert!(checked.status.success(), "{}{made}", text(&checked.stderr));
     assert!(text(&checked.stdout).contains("jobs: 4"));

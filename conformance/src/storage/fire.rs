@@ -1,7 +1,7 @@
 //! Fire: an occurrence becomes a message once, whoever tries, and the cursor moves with it.
 
 use punctual::inspect::{ExecutionFilter, Page};
-use punctual::model::{Ending, JobName, JobRecord, Retirement, SkipReason, State, Steer};
+use punctual::model::{Ending, JobName, JobRecord, Message, Retirement, SkipReason, State, Steer};
 use punctual::storage::{Fired, Firing, Steered};
 
 use super::Fixture;
@@ -17,6 +17,7 @@ behaviours! {
     of_a_firing_and_an_operator_at_once_exactly_one_has_seen_the_job,
     a_firing_is_refused_while_more_messages_are_alive_than_allowed,
     a_firing_may_cancel_what_is_alive_of_its_job,
+    a_message_that_is_planned_for_later_is_not_in_the_way_of_a_firing,
     each_firing_stands_for_itself,
     skipped_occurrences_are_history_without_a_message,
     an_occurrence_that_is_alive_is_not_doubled_when_the_cursor_was_moved_back,
@@ -162,6 +163,25 @@ pub async fn a_firing_may_cancel_what_is_alive_of_its_job(f: Fixture) {
     assert_eq!(f.state(pending).await, Some(State::Cancelled));
     assert_eq!(f.state(other).await, Some(State::Pending));
     assert_eq!(f.state(fresh).await, Some(State::Pending));
+}
+
+pub async fn a_message_that_is_planned_for_later_is_not_in_the_way_of_a_firing(f: Fixture) {
+    let job = f.declare(Fixture::job("report", Some(at(0)))).await;
+    let planned = Message { due_at: at(500), ..f.run_of("report", at(500)) };
+    let planned = f.enqueue(planned).await;
+    assert_eq!(f.storage.due_jobs(9, at(1)).await.unwrap()[0].alive, 0);
+    let strict = Firing { alive_max: Some(0), ..f.firing(&job, at(0), at(60)) };
+    let fired = strict.messages[0].id;
+    assert_eq!(f.storage.fire(vec![strict], at(1)).await.unwrap(), [Fired::Fired]);
+    let job = f.stored_job(&job.job.name).await;
+    let replacing = Firing { cancel_alive: true, ..f.firing(&job, at(60), at(120)) };
+    assert_eq!(f.storage.fire(vec![replacing], at(61)).await.unwrap(), [Fired::Fired]);
+    assert_eq!(f.state(fired).await, Some(State::Cancelled));
+    assert_eq!(f.state(planned).await, Some(State::Pending), "nor does a firing stop it");
+    let job = f.stored_job(&job.job.name).await;
+    let late = Firing { alive_max: Some(1), ..f.firing(&job, at(120), at(560)) };
+    let answers = f.storage.fire(vec![late], at(500)).await.unwrap();
+    assert_eq!(answers, [Fired::Overlapping(2)], "once it is due it is");
 }
 
 pub async fn each_firing_stands_for_itself(f: Fixture) {

@@ -13,7 +13,7 @@ use punctual::schedule::{Reach, Spread};
 use punctual::storage::Declared;
 
 use super::Fixture;
-use super::fixture::{at, queue, seconds, together};
+use super::fixture::{again, at, queue, seconds, together};
 
 behaviours! {
     a_declaration_creates_or_replaces_the_job_of_that_name,
@@ -111,6 +111,10 @@ pub async fn a_due_job_says_how_many_of_its_messages_are_alive(f: Fixture) {
     assert_eq!(f.storage.due_jobs(9, at(1)).await.unwrap()[0].alive, 2);
     f.settle(&claimed[0], Verdict::Done, at(1)).await;
     assert_eq!(f.storage.due_jobs(9, at(1)).await.unwrap()[0].alive, 1);
+    let claimed = f.claim(f.process(), 1, at(1)).await;
+    f.settle(&claimed[0], again(&claimed[0], at(500)), at(1)).await;
+    let waiting = f.storage.due_jobs(9, at(1)).await.unwrap();
+    assert_eq!(waiting[0].alive, 1, "one that waits for its retry is alive");
 }
 
 pub async fn jobs_are_listed_by_name_and_found_by_app_phase_and_tag(f: Fixture) {

@@ -20,7 +20,7 @@ pub use backfill::{Backfill, BackfillOrder, Backfilled, OCCURRENCES_MAX, Which};
 pub use declaring::Reconciled;
 pub use sweeping::{Counted, SWEEP_MAX, Swept};
 
-use crate::clock::subtract;
+use crate::clock::{subtract, whole_microseconds};
 use crate::compression::opened;
 use crate::engine::{Process, occurrence_message, resume};
 use crate::error::{Error, Result};
@@ -69,8 +69,20 @@ pub struct Trigger {
 pub enum Triggered {
     /// It runs as this message.
     Started(MessageId),
+    /// It runs as this message, although the job is paused: its schedule still fires nothing.
+    StartedWhilePaused(MessageId),
     /// It does not run: so many of its messages are alive and its overlap policy says no.
     Overlapping(u32),
+}
+
+impl Triggered {
+    /// The message it runs as; none when it does not run.
+    pub fn message(self) -> Option<MessageId> {
+        match self {
+            Self::Started(id) | Self::StartedWhilePaused(id) => Some(id),
+            Self::Overlapping(_) => None,
+        }
+    }
 }
 
 impl Admin {
@@ -148,8 +160,8 @@ impl Admin {
         self.process.inspect.estimate(self.process.now()).await
     }
 
-    /// Runs a job now, also a paused one. Its schedule is left alone; its overlap policy is respected
-    /// unless told otherwise.
+    /// Runs a job now, also a paused one, and says when it is paused. Its schedule is left alone; its
+    /// overlap policy is respected unless told otherwise.
     pub async fn trigger(&self, job: impl AsRef<str>, ignore_overlap: bool) -> Result<Triggered> {
         self.trigger_with(job, Trigger { ignore_overlap, body: None }).await
     }
@@ -169,14 +181,15 @@ impl Admin {
             if admission.fire.is_empty() && !ignore_overlap {
                 return Ok(Triggered::Overlapping(alive));
             }
-            let made = occurrence_message(&self.process, &record.job, now, None, now);
+            let nominal = whole_microseconds(now);
+            let made = occurrence_message(&self.process, &record.job, nominal, None, now);
             let message = Message {
                 source: Source::Manual,
                 exclusive: !ignore_overlap && !matches!(record.job.overlap, Overlap::Allow { .. }),
                 body: trigger.body.clone().unwrap_or(made.body),
                 ..made
             };
-            let id = message.id;
+            let (id, is_paused) = (message.id, record.paused.is_some());
             let firing = Firing {
                 job: record.job.name.clone(),
                 seen: record.version,
@@ -187,6 +200,7 @@ impl Admin {
                 after: Box::new(JobRecord { version: record.version + 1, ..record }),
             };
             match self.process.storage.fire(vec![firing], now).await?.first() {
+                Some(Fired::Fired) if is_paused => return Ok(Triggered::StartedWhilePaused(id)),
                 Some(Fired::Fired) => return Ok(Triggered::Started(id)),
                 Some(Fired::Overlapping(count)) => alive = *count,
                 _ => {}

@@ -26,6 +26,7 @@ pub struct JobBuilder {
     pub(super) name: String,
     zone: Option<String>,
     anchor: Option<Timestamp>,
+    follows_last_run: bool,
     when: When,
     job: Result<Job>,
     terms: Terms,
@@ -73,6 +74,7 @@ impl JobBuilder {
             name,
             zone: None,
             anchor: None,
+            follows_last_run: false,
             when,
             job,
             terms: Terms::default(),
@@ -100,6 +102,13 @@ impl JobBuilder {
     /// Where the counting of an interval begins.
     pub fn anchor(mut self, anchor: Timestamp) -> Self {
         self.anchor = Some(anchor);
+        self
+    }
+
+    /// Counts an interval anew from each late run by which [`Misfire::fire_now`] makes up for what was
+    /// missed. Without it the occurrences stay where they are, whatever was missed.
+    pub fn anchor_at_last_run(mut self) -> Self {
+        self.follows_last_run = true;
         self
     }
 
@@ -253,7 +262,8 @@ impl JobBuilder {
         if self.zone.is_some() && !matches!(self.when, When::Cron(_)) {
             return Err(refuse("zone", &"only a cron expression is read in a zone; leave it out"));
         }
-        if self.anchor.is_some() && !matches!(self.when, When::Every(_)) {
+        let is_anchored = self.anchor.is_some() || self.follows_last_run;
+        if is_anchored && !matches!(self.when, When::Every(_)) {
             return Err(refuse("anchor", &"only an interval is counted from one; leave it out"));
         }
         let schedule = match self.when {
@@ -266,7 +276,9 @@ impl JobBuilder {
             }
             When::Every(every) => {
                 let anchor = self.anchor.unwrap_or(Timestamp::UNIX_EPOCH);
-                Schedule::every(every, anchor).map_err(|error| refuse("every", &error))?
+                let schedule =
+                    Schedule::every(every, anchor).map_err(|error| refuse("every", &error))?;
+                if self.follows_last_run { schedule.following_last_run() } else { schedule }
             }
             When::Once(at) => Schedule::once(at),
             When::Schedule(schedule) => *schedule,

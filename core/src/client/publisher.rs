@@ -11,7 +11,7 @@ use super::leave::{Leaving, Way, entry, tell};
 use super::publish::{Draft, Publish, Published};
 use super::via::Via;
 use crate::builtin::GROUP_DEFAULT;
-use crate::clock::between;
+use crate::clock::{between, whole_microseconds};
 use crate::compression::compress;
 use crate::engine::Process;
 use crate::error::{Error, Result};
@@ -195,8 +195,8 @@ impl Publisher {
         if let Some(correlation) = draft.correlation {
             trail.correlation = Some(correlation);
         }
-        let occurrence =
-            draft.occurrence.map(|occurrence| Occurrence { nominal: due_at, ..occurrence });
+        let nominal = whole_microseconds(due_at);
+        let occurrence = draft.occurrence.map(|occurrence| Occurrence { nominal, ..occurrence });
         let message = Message {
             id: draft.id.unwrap_or_else(|| self.process.message_id(now)),
             queue: way.via.as_ref().map_or(draft.queue, Queue::of_relay),

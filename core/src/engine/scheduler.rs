@@ -14,10 +14,12 @@ use crate::clock::add;
 use crate::error::Result;
 use crate::event::Event;
 use crate::model::{
-    Ending, Execution, Headers, Job, JobRecord, Message, MisfireFacts, Occurrence, Retirement,
-    SkipReason, Source, Ties, Trail, folded,
+    Ending, Execution, Headers, Job, JobRecord, Key, Limit, Message, MisfireFacts, Occurrence,
+    Retirement, SkipReason, Source, Ties, Trail, folded,
 };
-use crate::policy::{COUNT_MAX, Overlap, Plan, Planned, Skip, admit, is_unwanted, plan, resumed};
+use crate::policy::{
+    COUNT_MAX, Overlap, Plan, Planned, Skip, admit, at_once_max, is_unwanted, plan, resumed,
+};
 use crate::storage::{DueJob, Fired, Firing, Line};
 
 /// How often a firing is decided again in one turn when runs overlap meanwhile.
@@ -43,11 +45,13 @@ impl Scheduler {
         Self { process, reconciler, missed_at_start: Some(Missed::default()) }
     }
 
-    /// Fires a batch; what overlaps is decided again with the number the storage counted.
-    async fn fire(&mut self, mut due: Vec<DueJob>, now: Timestamp) -> Result<()> {
+    /// Fires a batch; what overlaps is decided again with the number the storage counted. Answers
+    /// whether a job is still due: one whose pause ended before occurrences that were missed.
+    async fn fire(&mut self, mut due: Vec<DueJob>, now: Timestamp) -> Result<bool> {
+        let mut is_left = false;
         for _ in 0..ROUNDS_MAX {
             if due.is_empty() {
-                return Ok(());
+                break;
             }
             let decisions: Vec<Decision> =
                 due.iter().map(|job| decide(&self.process, job, now)).collect();
@@ -59,6 +63,7 @@ impl Scheduler {
                     Fired::Fired => {
                         decision.tell(&self.process);
                         self.count_missed(&decision.plan);
+                        is_left |= decision.leaves_some(&job.record, now);
                     }
                     Fired::AlreadyMoved => {}
                     Fired::Overlapping(alive) => overlapping.push(DueJob { alive, ..job }),
@@ -66,7 +71,7 @@ impl Scheduler {
             }
             due = overlapping;
         }
-        Ok(())
+        Ok(is_left)
     }
 
     fn count_missed(&mut self, plan: &Plan) {
@@ -100,8 +105,8 @@ impl Service for Scheduler {
         let limit = self.process.options.batch;
         let due = self.process.storage.due_jobs(limit, now).await?;
         let more = due.len() == limit;
-        self.fire(due, now).await?;
-        if more {
+        let is_left = self.fire(due, now).await?;
+        if more || is_left {
             return Ok(Turn::Again);
         }
         self.sum_up_start();
@@ -122,6 +127,7 @@ fn decide(process: &Process, due: &DueJob, now: Timestamp) -> Decision {
     let record = &due.record;
     let job = &record.job;
     if record.paused.is_some() {
+        // What was due after the end of the pause is decided about in the next round.
         return resume(process, record, now);
     }
     // Due without a cursor cannot be; looking from now on decides nothing and moves it.
@@ -140,7 +146,7 @@ fn decide(process: &Process, due: &DueJob, now: Timestamp) -> Decision {
     skips
         .extend(admission.skipped.iter().map(|planned| skip(planned.nominal, SkipReason::Overlap)));
     let messages: Vec<Arc<Message>> =
-        fire.iter().map(|planned| Arc::new(fired_message(process, job, planned, now))).collect();
+        fired_messages(process, job, &fire, now).into_iter().map(Arc::new).collect();
 
     let mut after = record.clone();
     after.runs += messages.len() as u64;
@@ -161,13 +167,16 @@ fn decide(process: &Process, due: &DueJob, now: Timestamp) -> Decision {
 }
 
 /// The end of a pause, by its own time or by an operator: what was due meanwhile is skipped, the next
-/// occurrence fires normally.
+/// occurrence fires normally. A pause with an end was over at that instant, whenever somebody notices:
+/// what was due after it is left to the misfire policy.
 pub(crate) fn resume(process: &Process, record: &JobRecord, now: Timestamp) -> Decision {
     let job = &record.job;
+    let until = record.paused.as_ref().and_then(|pause| pause.until);
+    let end = until.map_or(now, |until| until.min(now));
     let mut after = record.clone();
     after.paused = None;
-    after.cursor = resumed(record, now);
-    let skips: Vec<Skip> = paused_over(record, after.cursor, now).into_iter().collect();
+    after.cursor = resumed(record, end);
+    let skips: Vec<Skip> = paused_over(record, after.cursor, end).into_iter().collect();
     after.last_nominal = skips.last().map(|skip| skip.nominal).or(record.last_nominal);
     if after.cursor.is_none() && after.retired.is_none() {
         after.retired = Some(Retirement::Finished);
@@ -176,11 +185,11 @@ pub(crate) fn resume(process: &Process, record: &JobRecord, now: Timestamp) -> D
     Decision { firing, plan: Plan::default(), skips }
 }
 
-/// What was due while the job was paused, folded into one.
-fn paused_over(record: &JobRecord, cursor: Option<Timestamp>, now: Timestamp) -> Option<Skip> {
+/// What was due while the job was paused, up to its end, folded into one.
+fn paused_over(record: &JobRecord, cursor: Option<Timestamp>, end: Timestamp) -> Option<Skip> {
     let first = record.cursor.filter(|first| Some(*first) != cursor)?;
     let schedule = &record.job.schedule;
-    let nominal = schedule.prev(add(now, Duration::from_nanos(1))).filter(|last| *last >= first)?;
+    let nominal = schedule.prev(add(end, Duration::from_nanos(1))).filter(|last| *last >= first)?;
     let later = schedule.count(first, nominal, COUNT_MAX);
     Some(Skip {
         nominal,
@@ -221,15 +230,55 @@ pub(super) fn skip(nominal: Timestamp, reason: SkipReason) -> Skip {
     Skip { nominal, first: nominal, count: 1, more: false, reason }
 }
 
-fn fired_message(process: &Process, job: &Job, planned: &Planned, now: Timestamp) -> Message {
-    let next = job.schedule.next(planned.nominal);
-    let spread = job.spread.offset(job.name.as_str(), planned.nominal, next);
-    let due_at = if planned.misfire.is_some() { now } else { add(planned.nominal, spread) };
-    let mut message =
-        occurrence_message(process, job, planned.nominal, planned.misfire.clone(), now);
-    message.due_at = due_at;
-    message.dedupe = Some(Occurrence::identity(&job.name, planned.nominal));
-    message
+/// The messages of the occurrences that run, in the order in which they run: none is due before an older
+/// one of the same decision, and several take turns unless the job wants them side by side.
+fn fired_messages(process: &Process, job: &Job, fire: &[Planned], now: Timestamp) -> Vec<Message> {
+    let makes_up = fire.iter().any(|planned| planned.misfire.is_some());
+    let turns = turns(job).filter(|_| fire.len() > 1);
+    let message = |planned: &Planned| {
+        let mut message =
+            occurrence_message(process, job, planned.nominal, planned.misfire.clone(), now);
+        message.dedupe = Some(Occurrence::identity(&job.name, planned.nominal));
+        if planned.misfire.is_none() {
+            let next = job.schedule.next(planned.nominal);
+            let spread = job.spread.offset(job.name.as_str(), planned.nominal, next);
+            let due_at = add(planned.nominal, spread);
+            message.due_at = if makes_up { due_at.max(now) } else { due_at };
+        }
+        match &turns {
+            Some(Taking::Turns) => message.exclusive = true,
+            Some(Taking::Limit(limit)) => {
+                message.ties =
+                    Some(Arc::new(Ties { limit: Some(limit.clone()), ..Ties::default() }));
+            }
+            None => {}
+        }
+        message
+    };
+    fire.iter().map(message).collect()
+}
+
+/// How late runs of a job that allows overlaps are kept from starting together.
+enum Taking {
+    /// Each waits for whatever runs of the job.
+    Turns,
+    /// They have a limit of their own, beside which other runs of the job may start.
+    Limit(Limit),
+}
+
+/// What keeps several runs of one decision apart; none where the overlap policy does already, or where
+/// the job wants them side by side.
+fn turns(job: &Job) -> Option<Taking> {
+    if !matches!(job.overlap, Overlap::Allow { .. }) {
+        return None;
+    }
+    let most = at_once_max(job.overlap, job.misfire.policy_in_force())?;
+    // A message has one limit; where the job brings its own, the runs wait for each other instead.
+    let name = Key::new(format!("late runs of {}", job.name)).ok().filter(|_| job.limit.is_none());
+    Some(match name {
+        Some(name) => Taking::Limit(Limit { name, running_max: Some(most), rate: None }),
+        None => Taking::Turns,
+    })
 }
 
 /// The message an occurrence becomes: due at once, with the job's body and terms.
@@ -301,6 +350,14 @@ pub(super) fn skipped(
 }
 
 impl Decision {
+    /// Whether it ended a pause before occurrences that are due by now.
+    fn leaves_some(&self, before: &JobRecord, now: Timestamp) -> bool {
+        let after = &self.firing.after;
+        before.paused.is_some()
+            && after.retired.is_none()
+            && after.cursor.is_some_and(|cursor| cursor <= now)
+    }
+
     /// Emits what was decided, once it is stored.
     pub(crate) fn tell(&self, process: &Process) {
         let record = &self.firing.after;

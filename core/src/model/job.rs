@@ -10,8 +10,9 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::{Body, JobName, Limit, Priority, Queue, Terms, Topic};
+use crate::clock::subtract;
 use crate::error::{Error, Result};
-use crate::policy::{Misfire, Overlap, Retry};
+use crate::policy::{Misfire, Overlap, Retry, Threshold};
 use crate::schedule::{Schedule, Spread};
 
 /// A definition: what runs, when, and by which policies.
@@ -193,6 +194,16 @@ impl JobRecord {
         } else {
             JobPhase::Active
         }
+    }
+
+    /// How late its next occurrence may be and still run as usual, by the options of a scheduler.
+    pub fn misfire_threshold(&self, default: Duration) -> Threshold {
+        let Job { misfire, schedule, .. } = &self.job;
+        let before = |at: Timestamp| subtract(at, Duration::from_nanos(1));
+        let next = self.cursor.map(|cursor| schedule.next(before(cursor)).unwrap_or(cursor));
+        // Without any occurrence there is no distance to the next one.
+        let occurrence = next.or(self.last_nominal).unwrap_or(Timestamp::MAX);
+        misfire.threshold_in_force(schedule, occurrence, default)
     }
 
     /// When the scheduler has to look at it: at its cursor, or where its pause ends.

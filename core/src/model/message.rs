@@ -204,6 +204,19 @@ pub struct Progress {
 }
 
 impl MessageRecord {
+    /// Whether it keeps an occurrence of its job from running beside it: it is running, due and waiting,
+    /// or waiting after an attempt, a snooze or a crash. One that is planned for later does not.
+    pub fn is_in_the_way(&self, now: Timestamp) -> bool {
+        match self.state {
+            State::Running => true,
+            State::Pending => {
+                let has_begun = self.attempt > 0 || self.snoozes > 0 || self.crashes > 0;
+                has_begun || self.due_at <= now
+            }
+            State::Done | State::Dead | State::Cancelled => false,
+        }
+    }
+
     /// A message that has just been enqueued.
     pub fn new(message: Arc<Message>) -> Self {
         Self {

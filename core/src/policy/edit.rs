@@ -222,7 +222,8 @@ impl Edit {
             }
             (Some(When::Every(every)), None) => {
                 let anchor = old.as_interval().map_or(Timestamp::UNIX_EPOCH, Interval::anchor);
-                Schedule::every(*every, anchor).map_err(|error| invalid(&error))?
+                let every = Schedule::every(*every, anchor).map_err(|error| invalid(&error))?;
+                if old.follows_last_run() { every.following_last_run() } else { every }
             }
             (Some(When::Schedule(schedule)), None) => return Ok(Some((**schedule).clone())),
             (None, Some(zone)) => match old.as_cron() {

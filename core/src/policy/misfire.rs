@@ -6,10 +6,13 @@ use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
+use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::spelling::plain;
+use crate::clock::between;
 use crate::error::{Error, Result};
+use crate::schedule::Schedule;
 
 /// An occurrence later than this is a misfire, where neither job nor options say otherwise.
 pub const THRESHOLD_DEFAULT: Duration = Duration::from_mins(1);
@@ -44,7 +47,8 @@ pub enum MisfirePolicy {
 pub struct Misfire {
     /// The policy, when one was chosen; otherwise [`MisfirePolicy::FireNow`] applies.
     pub policy: Option<MisfirePolicy>,
-    /// An occurrence strictly later than this is missed, not just late.
+    /// An occurrence strictly later than this is missed, not just late. Without one the default applies,
+    /// but never more than the distance to the next occurrence; see [`Misfire::threshold_in_force`].
     #[serde(with = "crate::model::length")]
     pub threshold: Option<Duration>,
     /// A missed occurrence older than this is never run; none means that any age is made up for.
@@ -52,6 +56,37 @@ pub struct Misfire {
     pub window: Option<Duration>,
     /// The most missed occurrences that [`MisfirePolicy::FireAll`] runs; the newest are kept.
     pub catch_up_max: u32,
+}
+
+/// The threshold that applies to an occurrence, and why it has this length.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Threshold {
+    /// An occurrence strictly later than this is missed.
+    pub length: Duration,
+    /// Where the length comes from.
+    pub origin: ThresholdOrigin,
+}
+
+/// Where a threshold comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ThresholdOrigin {
+    /// The job gives it.
+    Given,
+    /// It is the default.
+    Default,
+    /// It is the distance to the next occurrence, which is shorter than the default.
+    NextOccurrence,
+}
+
+impl ThresholdOrigin {
+    /// The origin in lower-case words.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Given => "given",
+            Self::Default => "default",
+            Self::NextOccurrence => "next_occurrence",
+        }
+    }
 }
 
 impl Default for Misfire {
@@ -110,13 +145,34 @@ impl Misfire {
         self.policy.unwrap_or_default()
     }
 
-    /// The threshold that applies: its own, else five minutes where a policy was chosen, else the
-    /// option of the scheduler.
-    pub fn threshold_in_force(&self, default: Duration) -> Duration {
+    /// The longest threshold that applies: its own, else five minutes where a policy was chosen, else
+    /// the option of the scheduler.
+    pub(crate) fn threshold_max(&self, default: Duration) -> Duration {
         self.threshold.unwrap_or(match self.policy {
             Some(_) => THRESHOLD_CHOSEN_DEFAULT,
             None => default,
         })
+    }
+
+    /// The threshold that applies to an occurrence of a schedule: its own where one is given. Otherwise
+    /// five minutes where a policy was chosen, else the option of the scheduler, and never more than
+    /// the distance to the next occurrence.
+    pub fn threshold_in_force(
+        &self,
+        schedule: &Schedule,
+        occurrence: Timestamp,
+        default: Duration,
+    ) -> Threshold {
+        let length = self.threshold_max(default);
+        if self.threshold.is_some() {
+            return Threshold { length, origin: ThresholdOrigin::Given };
+        }
+        match schedule.next(occurrence).map(|next| between(occurrence, next)) {
+            Some(distance) if distance < length => {
+                Threshold { length: distance, origin: ThresholdOrigin::NextOccurrence }
+            }
+            _ => Threshold { length, origin: ThresholdOrigin::Default },
+        }
     }
 
     /// Refuses what can never work, and says what would.

@@ -29,10 +29,11 @@ pub use hold::{Hold, Means, cannot_wait, hold};
 pub use layers::{Layer, Winner, layers};
 pub use misfire::{
     CATCH_UP_LIMIT, CATCH_UP_MAX_DEFAULT, Misfire, MisfirePolicy, THRESHOLD_CHOSEN_DEFAULT,
-    THRESHOLD_DEFAULT,
+    THRESHOLD_DEFAULT, Threshold, ThresholdOrigin,
 };
 pub(crate) use outage::is_unwanted;
 pub use outage::{OUTAGE_MAX, Outage, outage};
+pub(crate) use overlap::at_once_max;
 pub use overlap::{Admission, Overlap, admit};
 pub use plan::{COUNT_MAX, OCCURRENCES_PER_PLAN, Plan, Planned, SKIPS_LISTED_MAX, Skip, plan};
 pub use rate::{Permitted, STARTS_MAX, Starts, permit};

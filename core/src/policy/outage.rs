@@ -6,7 +6,7 @@ use std::time::Duration;
 use jiff::{SignedDuration, Timestamp};
 
 use super::plan::{Plan, Planned, Skip, plan};
-use super::{MisfirePolicy, admit};
+use super::{MisfirePolicy, Threshold, admit};
 use crate::clock::add;
 use crate::error::{Error, Result};
 use crate::model::{JobRecord, SkipReason};
@@ -31,6 +31,8 @@ pub struct Outage {
     pub skipped: Vec<Skip>,
     /// The first occurrence that would run in time again.
     pub next: Option<Timestamp>,
+    /// How late the first occurrence may be without being missed.
+    pub threshold: Threshold,
 }
 
 /// What would happen to a job if nothing ran for so long from now on.
@@ -55,8 +57,9 @@ pub fn outage(
         runs: Vec::new(),
         skipped: Vec::new(),
         next: None,
+        threshold: record.misfire_threshold(threshold_default),
     };
-    let before = now.checked_sub(SignedDuration::from_nanos(1)).unwrap_or(Timestamp::MIN);
+    let before = just_before(now);
     let Some(cursor) = record
         .cursor
         .filter(|_| record.retired.is_none())
@@ -64,6 +67,8 @@ pub fn outage(
     else {
         return Ok(none);
     };
+    let first = job.schedule.next(just_before(cursor)).unwrap_or(cursor);
+    let threshold = job.misfire.threshold_in_force(&job.schedule, first, threshold_default);
     let mut planned = plan(&job.schedule, cursor, &job.misfire, threshold_default, to);
     let (unwanted, wanted): (Vec<Planned>, Vec<Planned>) =
         std::mem::take(&mut planned.fire).into_iter().partition(|run| is_unwanted(record, run));
@@ -76,7 +81,11 @@ pub fn outage(
     skipped.sort_by_key(|skip| skip.nominal);
     let spent = left <= admission.fire.len() as u64;
     let (runs, next) = (admission.fire, cursor.filter(|_| !spent));
-    Ok(Outage { missed: missed_count, missed_more, runs, skipped, next, ..none })
+    Ok(Outage { missed: missed_count, missed_more, runs, skipped, next, threshold, ..none })
+}
+
+fn just_before(instant: Timestamp) -> Timestamp {
+    instant.checked_sub(SignedDuration::from_nanos(1)).unwrap_or(Timestamp::MIN)
 }
 
 /// Whether an operator asked not to run an occurrence. A run that also stands for others is still due
@@ -160,6 +169,17 @@ mod tests {
 
     fn owned(texts: &[&str]) -> Vec<String> {
         texts.iter().map(|text| (*text).to_owned()).collect()
+    }
+
+    #[test]
+    fn an_outage_across_young_occurrences_says_so() {
+        let mut minutely = record(Misfire::skip_to_next());
+        minutely.job.schedule = Schedule::cron_utc("* * * * *").unwrap();
+        minutely.cursor = Some(at("2026-03-01T12:11:00Z"));
+        let now = at("2026-03-01T12:10:30Z");
+        let found = outage(&minutely, Duration::from_mins(3), THRESHOLD_DEFAULT, now).unwrap();
+        assert_eq!(nominals(&found), (owned(&["12:13"]), owned(&["12:11", "12:12"])));
+        assert_eq!((found.missed, found.threshold.length), (2, Duration::from_mins(1)));
     }
 
     #[test]

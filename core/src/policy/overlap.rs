@@ -1,6 +1,7 @@
-//! Overlap: what happens with an occurrence while the run before is still alive. Alive means
-//! pending, waiting for a retry or running. Whatever is decided, the schedule moves on: an
-//! occurrence that does not run is skipped for good, never looked at again.
+//! Overlap: what happens with an occurrence while the run before is still alive. Alive means running,
+//! due and waiting, or waiting for a retry; a run that is planned for later is not. Whatever is
+//! decided, the schedule moves on: an occurrence that does not run is skipped for good, never looked at
+//! again.
 
 use std::fmt;
 use std::str::FromStr;
@@ -67,26 +68,32 @@ pub struct Admission {
 
 /// Decides which of the candidates, oldest first, run while so many messages of the job are alive.
 ///
-/// Runs of [`MisfirePolicy::FireAll`] are always admitted, because that policy promises one for each
-/// missed occurrence; the others see them as alive.
+/// Each is judged against what was alive before the decision: the runs of one decision take turns and
+/// never make each other skip. Runs of [`MisfirePolicy::FireAll`] are always admitted, because that
+/// policy promises one for each missed occurrence.
 pub fn admit(overlap: Overlap, alive: u32, candidates: Vec<Planned>) -> Admission {
-    let (mut fire, mut others): (Vec<_>, Vec<_>) = candidates.into_iter().partition(is_promised);
     if overlap == Overlap::CancelRunning {
-        fire.extend(others.pop());
-        let cancel_alive = !fire.is_empty();
-        return Admission { fire, skipped: others, alive_max: None, cancel_alive };
+        let cancel_alive = !candidates.is_empty();
+        return Admission { fire: candidates, cancel_alive, ..Admission::default() };
     }
     let Some(limit) = overlap.alive_limit() else {
-        fire.append(&mut others);
-        return Admission { fire, ..Admission::default() };
+        return Admission { fire: candidates, ..Admission::default() };
     };
-    let promised = u32::try_from(fire.len()).unwrap_or(u32::MAX);
-    let room = limit.saturating_sub(alive).saturating_sub(promised);
-    let skipped = others.split_off(others.len().min(usize::try_from(room).unwrap_or(usize::MAX)));
-    let taken = promised.saturating_add(u32::try_from(others.len()).unwrap_or(u32::MAX));
-    let alive_max = (!others.is_empty()).then(|| limit.saturating_sub(taken));
-    fire.append(&mut others);
-    Admission { fire, skipped, alive_max, cancel_alive: false }
+    if alive < limit {
+        let alive_max = (!candidates.iter().all(is_promised)).then(|| limit - 1);
+        return Admission { fire: candidates, alive_max, ..Admission::default() };
+    }
+    let (fire, skipped) = candidates.into_iter().partition(is_promised);
+    Admission { fire, skipped, ..Admission::default() }
+}
+
+/// How many runs of one decision may run at once; none means no limit. More than one run of a job is
+/// never started late at one instant, unless [`MisfirePolicy::FireAll`] asks for it.
+pub(crate) fn at_once_max(overlap: Overlap, policy: MisfirePolicy) -> Option<u32> {
+    match (overlap, policy) {
+        (Overlap::Allow { parallel_max }, MisfirePolicy::FireAll) => parallel_max,
+        _ => Some(1),
+    }
 }
 
 fn is_promised(planned: &Planned) -> bool {

@@ -37,7 +37,7 @@ pub struct Plan {
     pub missed_count: u64,
     /// Whether counting stopped at its bound.
     pub missed_more: bool,
-    /// The threshold that was used.
+    /// The threshold that was used; the one of the oldest where they differ.
     pub threshold: Duration,
 }
 
@@ -68,8 +68,9 @@ pub struct Skip {
 /// Decides about every occurrence from the cursor up to and including now.
 ///
 /// The cursor is the next occurrence, or any instant an operator moved it to. An occurrence that is
-/// not later than the threshold is not missed and runs normally, whatever the policy. A one-time
-/// schedule is never missed: it runs however late.
+/// not later than the threshold is not missed and runs normally, whatever the policy. A threshold that
+/// is not given is never longer than the distance to the next occurrence, so that of several overdue
+/// occurrences only the newest can be in time. A one-time schedule is never missed: it runs however late.
 pub fn plan(
     schedule: &Schedule,
     cursor: Timestamp,
@@ -77,15 +78,16 @@ pub fn plan(
     threshold_default: Duration,
     now: Timestamp,
 ) -> Plan {
+    let oldest = schedule.next(just_before(cursor)).unwrap_or(cursor);
     let threshold = match schedule.as_once() {
         Some(_) => Duration::MAX,
-        None => misfire.threshold_in_force(threshold_default),
+        None => misfire.threshold_in_force(schedule, oldest, threshold_default).length,
     };
     if cursor > now {
         return Plan { cursor: Some(cursor), threshold, ..Plan::default() };
     }
     let grid = Grid { schedule, now };
-    let in_time = subtract(now, threshold);
+    let in_time = grid.in_time(misfire, threshold_default);
     let window = misfire.window.map_or(Timestamp::MIN, |window| subtract(now, window));
     let too_old = Span { from: cursor, until: window.min(in_time) };
     let missed = Span { from: cursor.max(window), until: in_time };
@@ -101,8 +103,8 @@ pub fn plan(
         ..Plan::default()
     };
     plan.make_up(&grid, (missed, tally), misfire);
-    if schedule.is_interval() && plan.fire.iter().any(made_by_fire_now) {
-        // The run stands for all there was, also what is still in time: the rhythm starts anew.
+    if schedule.follows_last_run() && plan.fire.iter().any(made_by_fire_now) {
+        // The run stands for all there was, also what is still in time: the counting starts anew.
         let reanchored = schedule.reanchored(now);
         plan.cursor = reanchored.next(now);
         plan.schedule = Some(reanchored);
@@ -193,6 +195,19 @@ struct Grid<'a> {
 }
 
 impl Grid<'_> {
+    /// The oldest instant at which an occurrence is not missed.
+    fn in_time(&self, misfire: &Misfire, threshold_default: Duration) -> Timestamp {
+        if self.schedule.as_once().is_some() {
+            return Timestamp::MIN;
+        }
+        let in_time = subtract(self.now, misfire.threshold_max(threshold_default));
+        if misfire.threshold.is_some() {
+            return in_time;
+        }
+        // An occurrence is later than the distance to the next one when the next one has passed, too.
+        self.schedule.prev(self.now).map_or(in_time, |last| in_time.max(last))
+    }
+
     fn first(&self, span: Span) -> Option<Timestamp> {
         self.schedule.next(just_before(span.from)).filter(|first| *first < span.until)
     }

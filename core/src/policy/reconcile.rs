@@ -194,15 +194,15 @@ pub fn overridden(record: &JobRecord, overrides: Overrides, now: Timestamp) -> S
     Steer::Override { overrides: Box::new(overrides), job: Box::new(job), cursor }
 }
 
-/// Where the cursor goes when a pause ends: the next occurrence after now, so that the paused time is
-/// never made up for. An occurrence that is still to come stays the next one, also for a clock that is
-/// behind; a one-time job keeps its instant and runs even if it has passed.
-pub fn resumed(record: &JobRecord, now: Timestamp) -> Option<Timestamp> {
+/// Where the cursor goes when a pause ends: the first occurrence after its end, so that the paused time
+/// is never made up for. An occurrence that is still to come stays the next one, also for a clock that
+/// is behind; a one-time job keeps its instant and runs even if it has passed.
+pub fn resumed(record: &JobRecord, end: Timestamp) -> Option<Timestamp> {
     let schedule = &record.job.schedule;
     match record.cursor {
-        Some(cursor) if cursor > now || schedule.as_once().is_some() => Some(cursor),
+        Some(cursor) if cursor > end || schedule.as_once().is_some() => Some(cursor),
         None if schedule.as_once().is_some() => None,
-        _ => schedule.next(now),
+        _ => schedule.next(end),
     }
 }
 
@@ -253,8 +253,9 @@ fn changed(stored: &JobRecord, declaration: &Declaration, now: Timestamp) -> Job
 
 /// The definition in force, and whether its schedule is the one the record runs by.
 ///
-/// A misfire may have moved the anchor of an interval. That is where the job stands, not what anybody
-/// declared, so layers are compared with layers and the moved schedule is kept.
+/// A misfire may have moved the anchor of an interval that follows its last run. That is where the job
+/// stands, not what anybody declared, so layers are compared with layers and the moved schedule is kept.
+/// Any other interval is as declared.
 fn merged(
     record: &JobRecord,
     declared: &Job,
@@ -263,7 +264,8 @@ fn merged(
 ) -> (Job, bool) {
     let before = effective(&record.declared, record.configured.as_ref(), &record.overrides);
     let mut job = effective(declared, configured, overrides);
-    let kept = before.schedule == job.schedule;
+    let moved = job.schedule.follows_last_run();
+    let kept = before.schedule == job.schedule && (moved || record.job.schedule == job.schedule);
     if kept {
         job.schedule = record.job.schedule.clone();
     }

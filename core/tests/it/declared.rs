@@ -287,6 +287,7 @@ fn what_only_the_whole_program_shows_is_said_by_build_with_name_place_and_field(
         (Job::cron("x", "0 2 * * *").zone("Europe/Warsav"), "zone: there is no time zone"),
         (Job::every("x", seconds(9)).zone("Europe/Warsaw"), "zone: only a cron expression"),
         (Job::cron("x", "0 2 * * *").anchor(instant("2026-01-01T00:00:00Z")), "anchor: only an"),
+        (Job::cron("x", "0 2 * * *").anchor_at_last_run(), "anchor: only an"),
         (Job::every("x", Duration::ZERO), "every: the duration"),
         (Job::every("x", seconds(1)).max_runs(0), "max_runs: 0 runs"),
         (

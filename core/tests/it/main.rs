@@ -10,6 +10,7 @@ mod bad_input;
 mod blocking;
 mod breaking;
 mod broker;
+mod catching_up;
 mod chains;
 mod clocks;
 mod codecs;

@@ -34,7 +34,8 @@ async fn a_trigger_runs_a_paused_job_and_leaves_its_schedule_alone() {
     let before = admin.job("hourly").await.unwrap();
     bench.advance(seconds(600)).await;
     let triggered = admin.trigger("hourly", false).await.unwrap();
-    assert!(matches!(triggered, Triggered::Started(_)));
+    assert!(matches!(triggered, Triggered::StartedWhilePaused(_)), "the answer says so");
+    assert!(triggered.message().is_some());
     bench.rest().await;
     assert_eq!(log.lines(), ["07:10 Manual"]);
     let after = admin.job("hourly").await.unwrap();

@@ -24,7 +24,7 @@ export function JobFacts({ job }) {
     [text.next, html`<${Ago} at=${job.next_at} zone=${job.zone} />`],
     [text.last, html`<${Recent} job=${job} />`],
     [text.overlap, html`<span title=${jobs.overlapWords[job.overlap.policy]}>${jobs.overlapWords[job.overlap.policy] ?? job.overlap.policy}</span>`],
-    [text.misfire, html`<span title=${text.missedAfter(length(job.misfire.threshold_ms))}>${jobs.misfireWords[job.misfire.policy] ?? job.misfire.policy}</span>`],
+    [text.misfire, html`${jobs.misfireWords[job.misfire.policy] ?? job.misfire.policy} <span class="faint">${text.missedAfter(length(job.misfire.threshold_ms), text.thresholds[job.misfire.threshold_from] ?? job.misfire.threshold_from)}</span>`],
     [text.retry, retry(job.retry)],
     [text.timeout, job.timeout_ms ? length(job.timeout_ms) : text.none],
     [text.queue, html`<a href=${queuePage(job.queue)}>${job.queue}</a> <span class="faint">${text.priority} ${job.priority}</span>`],

@@ -5,7 +5,7 @@ import { get, part } from '../../lib/api.js';
 import { useLoad } from '../../lib/live.js';
 import { refine } from '../../lib/route.js';
 import { Choice } from '../../lib/choice.js';
-import { clock, When } from '../../lib/time.js';
+import { clock, length, When } from '../../lib/time.js';
 import { count } from '../../lib/number.js';
 import { Badge, Card, Loaded } from '../../lib/ui.js';
 import { job as texts, jobs } from '../../texts.js';
@@ -37,6 +37,6 @@ export function Outage({ job, query }) {
   return html`<${Card} title=${text.title}>
     <form class="inline gap-below" onSubmit=${own}><${Choice} label=${text.title} choices=${LENGTHS.map((id) => ({ id, label: id }))} current=${down} onChoose=${(id) => refine({ down: id })} />
       <input name="down" class="short" aria-label=${text.own} placeholder=${text.own} value=${LENGTHS.includes(down) ? '' : down} /></form>
-    <p class="soft">${jobs.misfireWords[job.misfire.policy] ?? job.misfire.policy}</p>
+    <p class="soft">${jobs.misfireWords[job.misfire.policy] ?? job.misfire.policy} ${texts.facts.missedAfter(length(job.misfire.threshold_ms), texts.facts.thresholds[job.misfire.threshold_from] ?? job.misfire.threshold_from)}</p>
     ${wrong ? html`<p class="notice bad" role="alert">${wrong}</p>` : html`<${Loaded} of=${loaded}>${(found) => html`<${Outcome} found=${found} />`}<//>`}<//>`;
 }

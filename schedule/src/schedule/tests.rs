@@ -83,6 +83,9 @@ fn only_intervals_have_an_anchor() {
     let cron = Schedule::cron_utc("0 * * * *").unwrap();
     assert_eq!(cron.reanchored(now), cron);
     assert!(!cron.is_interval());
+    assert!(!interval.follows_last_run());
+    assert!(interval.following_last_run().reanchored(now).follows_last_run());
+    assert!(!cron.following_last_run().follows_last_run());
 }
 
 #[test]
@@ -98,6 +101,11 @@ fn reads_and_writes_text() {
         ("every 5m", "every 5m from 2026-01-01T00:00:00Z"),
         (" @EVERY  90s ", "every 1m 30s from 2026-01-01T00:00:00Z"),
         ("every PT5M from 2026-02-01T00:00:00+01:00", "every 5m from 2026-01-31T23:00:00Z"),
+        ("every 5m from last run", "every 5m from 2026-01-01T00:00:00Z or last run"),
+        (
+            "every 5m from 2026-02-01T00:00:00Z or last run",
+            "every 5m from 2026-02-01T00:00:00Z or last run",
+        ),
         ("at 2026-02-01T00:00:00Z", "at 2026-02-01T00:00:00Z"),
         ("Once 2026-02-01T00:00:00Z", "at 2026-02-01T00:00:00Z"),
         ("once at 2026-02-01T00:00:00Z", "at 2026-02-01T00:00:00Z"),
@@ -116,6 +124,7 @@ fn reads_and_writes_text() {
         ("every 0s", "is zero"),
         ("every now", "cannot be read"),
         ("every 5m from noon", "\"noon\" is not an instant"),
+        ("every 5m from noon or last run", "\"noon\" is not an instant"),
         ("at 2026-02-01T00:00:00", "write one such as"),
         ("at 10000-01-01T00:00:00Z", "is not an instant"),
         ("0 9 * * * in Atlantis", "there is no time zone \"Atlantis\""),
@@ -160,6 +169,10 @@ fn stores_a_readable_form() {
         (
             Schedule::every(Duration::from_secs(90 * 60), Timestamp::UNIX_EPOCH).unwrap(),
             r#"{"every":"1h 30m","anchor":"1970-01-01T00:00:00Z"}"#.to_owned(),
+        ),
+        (
+            Schedule::every(Duration::from_secs(60), Timestamp::UNIX_EPOCH).unwrap().following_last_run(),
+            r#"{"every":"1m","anchor":"1970-01-01T00:00:00Z","follows_last_run":true}"#.to_owned(),
         ),
         (
             Schedule::once(at("2026-01-01T00:00:00.000001Z")),

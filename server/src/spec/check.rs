@@ -7,7 +7,8 @@ use punctual::schedule::{Cron, Schedule, Zone};
 use serde::Serialize;
 
 use super::{
-    CommandTarget, HttpTarget, JobSpec, PublishTarget, Secret, Target, length, reach, starts,
+    Anchor, CommandTarget, HttpTarget, JobSpec, PublishTarget, Secret, Target, length, reach,
+    starts,
 };
 use crate::template::{Template, check_json};
 
@@ -104,6 +105,12 @@ impl JobSpec {
                     found.try_one("every", Schedule::every(every, anchor));
                 }
                 Err(error) => found.add("every", error),
+            }
+        }
+        if let Some(anchor) = &self.anchor {
+            found.try_one("anchor", Anchor::read(anchor));
+            if self.every.is_none() {
+                found.add("anchor", "only an interval is counted from one; leave it out");
             }
         }
         if let Some(zone) = &self.zone {

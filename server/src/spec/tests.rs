@@ -49,6 +49,11 @@ fn what_is_wrong_is_named_with_the_way_out() {
     };
     for (value, words) in [
         (json!({"topic": "t"}), "say one of cron, every and at"),
+        (job(json!({"anchor": "last run"})), "anchor: only an interval is counted from one"),
+        (
+            json!({"every": "5m", "anchor": "noon", "topic": "t"}),
+            "anchor: \"noon\" is no anchor; use an",
+        ),
         (json!({"every": "5m"}), "say one of http, command, publish and topic"),
         (job(json!({"every": "5m"})), "say only one of cron, every and at"),
         (job(json!({"http": {"url": "http://a"}})), "say only one of http"),

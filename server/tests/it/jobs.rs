@@ -53,6 +53,7 @@ async fn the_list_is_complete_before_anything_ran() {
     }
     assert_eq!(nightly["misfire"]["policy"], "fire_now");
     assert_eq!(nightly["misfire"]["threshold_ms"], 60_000);
+    assert_eq!(nightly["misfire"]["threshold_from"], "default");
     assert_eq!(nightly["target"], json!({"kind": "code", "topic": "nightly"}));
     let one = site.get("/api/v1/jobs/nightly").await;
     assert_eq!((one.status, &one.json["name"]), (StatusCode::OK, &json!("nightly")));

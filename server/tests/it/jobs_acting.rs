@@ -32,9 +32,22 @@ async fn a_trigger_runs_the_job_now_as_manual_and_leaves_its_schedule_alone() {
     assert_eq!(job["last"]["source"], "manual", "{job}");
     assert_eq!(job["last"]["message"], answered.json["message"]);
     assert_eq!(job["next_at"], "2026-03-01T13:00:00Z");
+    assert_eq!(answered.json["paused"], false);
     let noted = &site.app.audit().list(None, 1).await.unwrap()[0];
     assert_eq!((noted.what.as_str(), noted.who.as_str()), ("job.trigger", "operator"));
     assert_eq!(noted.target, "hourly");
+}
+
+// spec: T-58
+#[tokio::test]
+async fn a_trigger_of_a_paused_job_runs_it_and_says_that_it_is_paused() {
+    let site = Site::started(hourly).await;
+    site.post("/api/v1/jobs/hourly/pause", &json!({"reason": "audit"})).await;
+    let answered = site.post("/api/v1/jobs/hourly/trigger", &json!({})).await;
+    assert_eq!((answered.status, &answered.json["paused"]), (StatusCode::ACCEPTED, &json!(true)));
+    site.settled().await;
+    let job = site.get("/api/v1/jobs/hourly").await.json;
+    assert_eq!((&job["phase"], &job["last"]["source"]), (&json!("paused"), &json!("manual")));
 }
 
 // spec: T-58

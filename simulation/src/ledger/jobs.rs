@@ -11,6 +11,7 @@ use punctual::model::{
     Ending, Execution, JobRecord, Message, Occurrence, ProcessId, Retirement, Source,
 };
 use punctual::policy::MisfirePolicy;
+use punctual::schedule::Spread;
 use punctual::storage::{DueJob, Fired, Firing};
 
 use super::Ledger;
@@ -29,7 +30,7 @@ impl Ledger {
     pub(crate) fn saw_due(&mut self, process: ProcessId, due: &[DueJob], now: Timestamp) {
         for DueJob { record, alive } in due {
             let name = record.job.name.clone();
-            let expected = u32::try_from(self.alive_of(&name).len()).unwrap_or(u32::MAX);
+            let expected = u32::try_from(self.alive_of(&name, now).len()).unwrap_or(u32::MAX);
             self.must(*alive == expected, "alive runs are counted right", || {
                 format!("{name}: {alive}, expected {expected}")
             });
@@ -48,7 +49,7 @@ impl Ledger {
         let Some(before) = self.jobs.get(name).cloned() else {
             return self.broken("only a known job fires", format!("{name}"));
         };
-        let alive = u32::try_from(self.alive_of(name).len()).unwrap_or(u32::MAX);
+        let alive = u32::try_from(self.alive_of(name, fired.now).len()).unwrap_or(u32::MAX);
         let expected = if before.version != fired.firing.seen {
             Fired::AlreadyMoved
         } else if fired.firing.alive_max.is_some_and(|most| alive > most) {
@@ -77,7 +78,7 @@ impl Ledger {
     fn store_firing(&mut self, before: &JobRecord, fired: &FiredJob<'_>) {
         let firing = fired.firing;
         if firing.cancel_alive {
-            for id in self.alive_of(&firing.job) {
+            for id in self.alive_of(&firing.job, fired.now) {
                 self.cancel(id, fired.now);
             }
         }
@@ -139,10 +140,12 @@ impl Ledger {
             format!("{name} at {now}, alive {alive}, cursor {:?}, {:?} {:?} {}:\n  decided  {found:?}\n  expected {expected:?}",
                 before.cursor, before.job.misfire, before.job.overlap, before.job.schedule)
         });
+        let makes_up = expected.fired.iter().any(|one| one.missed.is_some());
         for message in &firing.messages {
-            self.made(before, message, *now);
+            self.made(before, message, (makes_up, *now));
         }
-        self.admitted(before, firing);
+        self.admitted(before, firing, *now);
+        self.ordered(before, firing);
         let back =
             matches!((before.cursor, firing.after.cursor), (Some(old), Some(new)) if new < old);
         self.must(!back, "a cursor never moves back by itself", || {
@@ -155,8 +158,9 @@ impl Ledger {
         self.tally.skips += expected.skipped.iter().map(|one| one.count).sum::<u64>();
     }
 
-    /// What is alive at the moment of the firing, and not only when it was decided, leaves room.
-    fn admitted(&mut self, before: &JobRecord, firing: &Firing) {
+    /// What is alive at the moment of the firing, and not only when it was decided, leaves room for one
+    /// more; the runs of one decision do not count against each other.
+    fn admitted(&mut self, before: &JobRecord, firing: &Firing, now: Timestamp) {
         let most = match before.job.overlap {
             Overlap::Skip => 1,
             Overlap::QueueOne => 2,
@@ -170,22 +174,49 @@ impl Ledger {
                 message.occurrence.as_ref().and_then(|occurrence| occurrence.misfire.as_ref());
             facts.is_some_and(|facts| facts.policy == MisfirePolicy::FireAll)
         };
-        let alive = self.alive_of(&firing.job).len() + firing.messages.len();
-        let fits = firing.messages.iter().all(promised) || alive <= most;
+        let alive = self.alive_of(&firing.job, now).len();
+        let fits = firing.messages.iter().all(promised) || alive < most;
         self.must(fits, "no more runs are alive than the overlap policy allows", || {
             format!("{}: {alive} under {:?}", firing.job, before.job.overlap)
         });
     }
 
+    /// Oldest first, and one after the other unless the job wants several at once.
+    fn ordered(&mut self, before: &JobRecord, firing: &Firing) {
+        let messages = &firing.messages;
+        let first = messages.iter().map(|message| (message.due_at, message.id));
+        let makes_up = messages.iter().any(|message| {
+            message.occurrence.as_ref().is_some_and(|occurrence| occurrence.misfire.is_some())
+        });
+        let spread = before.job.spread != Spread::None;
+        self.must(!makes_up || spread || first.is_sorted(), "runs catch up oldest first", || {
+            format!("{}: {messages:?}", firing.job)
+        });
+        let all = before.job.misfire.policy_in_force() == MisfirePolicy::FireAll;
+        let apart = messages.len() < 2
+            || messages.iter().all(|message| {
+                let limit = message.ties.as_ref().and_then(|ties| ties.limit.as_ref());
+                message.exclusive || limit.is_some_and(|limit| limit.running_max == Some(1))
+            });
+        self.must(all || apart, "late runs do not start together", || {
+            format!("{}: {messages:?}", firing.job)
+        });
+    }
+
     /// The message an occurrence became.
-    fn made(&mut self, before: &JobRecord, message: &Message, now: Timestamp) {
+    fn made(&mut self, before: &JobRecord, message: &Message, (makes_up, now): (bool, Timestamp)) {
         let job = &before.job;
         let Some(occurrence) = &message.occurrence else {
             return self.broken("a run knows its occurrence", format!("{}", message.id));
         };
         let nominal = occurrence.nominal;
         let spread = job.spread.offset(job.name.as_str(), nominal, job.schedule.next(nominal));
-        let due_at = if occurrence.misfire.is_some() { now } else { add(nominal, spread) };
+        // What is only late waits behind those that were missed.
+        let due_at = match (&occurrence.misfire, makes_up) {
+            (Some(_), _) => now,
+            (None, true) => add(nominal, spread).max(now),
+            (None, false) => add(nominal, spread),
+        };
         let named = message.dedupe == Some(Occurrence::identity(&job.name, nominal));
         let told = occurrence.misfire.as_ref().is_none_or(|facts| {
             let delay_ms = u64::try_from(between(nominal, now).as_millis()).unwrap_or(u64::MAX);

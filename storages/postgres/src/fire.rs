@@ -7,6 +7,7 @@ use punctual::Result;
 use punctual::jiff::Timestamp;
 use punctual::model::{JobRecord, Message};
 use punctual::storage::{Entry, Fired, Firing, Line};
+use punctual_rows::instant::micros;
 use tokio_postgres::types::Type;
 use uuid::Uuid;
 
@@ -17,7 +18,7 @@ use crate::failure::Failure;
 use crate::inner::{Inner, attempt};
 use crate::session::Session;
 use crate::turns::Turns;
-use crate::value::Micros;
+use crate::value::{Micros, Param};
 
 /// What a firing has to tell.
 #[derive(Default)]
@@ -72,7 +73,9 @@ impl Inner {
             jobs.insert(row.try_get::<_, String>(0)?, (version, row.try_get::<_, bool>(2)?));
         }
         let mut alive: HashMap<String, Vec<(Uuid, i16)>> = HashMap::new();
-        for row in held.query(&self.sql.jobs_alive, &[(&names, Type::TEXT_ARRAY)]).await? {
+        let at = Micros(micros(now));
+        let asked: [Param<'_>; 2] = [(&names, Type::TEXT_ARRAY), (&at, Type::TIMESTAMPTZ)];
+        for row in held.query(&self.sql.jobs_in_the_way, &asked).await? {
             let one = (row.try_get(0)?, row.try_get(2)?);
             alive.entry(row.try_get(1)?).or_default().push(one);
         }
@@ -102,7 +105,8 @@ impl Inner {
                 news.asked |= stopped.asked;
                 news.freed.extend(stopped.freed);
             }
-            let fresh = firing.messages.iter().map(|message| (message.id.as_uuid(), 0));
+            let due = firing.messages.iter().filter(|message| message.due_at <= now);
+            let fresh = due.map(|message| (message.id.as_uuid(), 0));
             alive.entry(name.to_owned()).or_default().extend(fresh);
             applied.push(firing);
             answers.push(Fired::Fired);

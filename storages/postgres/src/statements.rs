@@ -92,6 +92,7 @@ statements! {
     insert
     job_records
     jobs_alive
+    jobs_in_the_way
     jobs_lock
     jobs_move
     keep

@@ -20,9 +20,11 @@ const PUT: &str = "INSERT INTO punctual_job (name, due_at, paused, version, app,
      VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7) ON CONFLICT (name) DO UPDATE SET due_at = ?2, paused = ?3, \
      version = ?4, app = ?5, phase = ?6, record = ?7";
 
-/// The jobs that are due, with how many of their messages are alive.
+/// The jobs that are due, with how many of their messages are alive: running, due and waiting, or waiting
+/// after an attempt.
 pub(crate) const DUE: &str = "SELECT name, record, \
-     (SELECT count(*) FROM punctual_message m WHERE m.job = j.name) \
+     (SELECT count(*) FROM punctual_message m WHERE m.job = j.name AND (m.state = 1 OR m.due_at <= ?1 \
+     OR m.attempt > 0 OR m.snoozes > 0 OR m.crashes > 0)) \
      FROM punctual_job j WHERE due_at <= ?1 ORDER BY due_at, name LIMIT ?2";
 
 /// Removes what there is of a job: what is pending, what is dead, what has ended.
@@ -149,7 +151,7 @@ fn fire_one(
 ) -> Tried<Fired> {
     let known = job(transaction, &firing.job)?.filter(|known| known.version == firing.seen);
     let Some(known) = known else { return Ok(Fired::AlreadyMoved) };
-    let alive = alive(transaction, &firing.job)?;
+    let alive = alive(transaction, &firing.job, now)?;
     let count = u32::try_from(alive.len()).unwrap_or(u32::MAX);
     if firing.alive_max.is_some_and(|alive_max| count > alive_max) {
         return Ok(Fired::Overlapping(count));
@@ -182,11 +184,14 @@ pub(crate) fn job(connection: &Connection, name: &JobName) -> Tried<Option<JobRe
     Ok(text.map(|text| read(name.as_str(), &text)).transpose()?)
 }
 
-/// The messages of a job that are alive, oldest id first.
-fn alive(transaction: &Connection, name: &JobName) -> Tried<Vec<MessageId>> {
-    let sql = "SELECT id FROM punctual_message WHERE job = ?1 ORDER BY id";
-    let mut statement = transaction.prepare_cached(sql)?;
-    let ids = statement.query_map([name.as_str()], |row| row.get(0))?;
+/// The messages of a job that keep its occurrences from running.
+pub(crate) const ALIVE: &str = "SELECT id FROM punctual_message WHERE job = ?1 AND (state = 1 \
+     OR due_at <= ?2 OR attempt > 0 OR snoozes > 0 OR crashes > 0) ORDER BY id";
+
+/// The messages of a job that are alive and not planned for later, oldest id first.
+fn alive(transaction: &Connection, name: &JobName, now: Timestamp) -> Tried<Vec<MessageId>> {
+    let mut statement = transaction.prepare_cached(ALIVE)?;
+    let ids = statement.query_map(params![name.as_str(), micros(now)], |row| row.get(0))?;
     let ids: rusqlite::Result<Vec<[u8; 16]>> = ids.collect();
     Ok(ids?.into_iter().map(|id| MessageId::from_uuid(Uuid::from_bytes(id))).collect())
 }

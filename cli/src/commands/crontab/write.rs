@@ -6,6 +6,10 @@ use toml::Value;
 
 use super::line::{Entry, Found};
 
+/// A run that is later than this is missed, and not made up for: long enough for a busy machine, short
+/// enough that nothing runs minutes after its time.
+const THRESHOLD: &str = "10s";
+
 /// The whole text.
 pub(super) fn configuration(found: &Found, from: &str) -> String {
     let mut text = format!(
@@ -38,8 +42,9 @@ fn table(job: &Entry) -> String {
     if let Some(zone) = &job.zone {
         put("zone", zone);
     }
-    put("misfire", "skip_to_next");
     put("overlap", "allow");
+    let _ =
+        writeln!(text, "misfire = {{ policy = \"skip_to_next\", threshold = \"{THRESHOLD}\" }}");
     let _ = writeln!(text, "retry = 0\n\n[jobs.{}.command]", job.name);
     let mut put = |key: &str, value: String| {
         let _ = writeln!(text, "{key} = {value}");

@@ -131,7 +131,15 @@ pub(super) async fn trigger(desk: &Desk, trigger: &Trigger) -> Result<()> {
     }
     let call = Call::post(&["jobs", &trigger.name, "trigger"], body.into());
     desk.show(call, |answer| {
-        format!("{} is triggered; its message is {}", trigger.name, word(&answer["message"]))
+        let paused = match answer["paused"].as_bool() {
+            Some(true) => "; it is paused, so its schedule still fires nothing",
+            _ => "",
+        };
+        format!(
+            "{} is triggered; its message is {}{paused}",
+            trigger.name,
+            word(&answer["message"])
+        )
     })
     .await
 }

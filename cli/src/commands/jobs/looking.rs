@@ -141,7 +141,7 @@ fn one(desk: &Desk, job: &Value) -> String {
         ("topic", word(&job["topic"])),
         ("queue", word(&job["queue"])),
         ("tags", word(&job["tags"])),
-        ("misfire", word(&job["misfire"]["policy"])),
+        ("misfire", misfire(&job["misfire"])),
         ("overlap", word(&job["overlap"]["policy"])),
         (
             "attempts",
@@ -155,6 +155,18 @@ fn one(desk: &Desk, job: &Value) -> String {
         ("defined by", format!("{} ({})", word(&job["app"]), word(&job["source"]))),
     ];
     facts(&known)
+}
+
+/// What happens with missed occurrences, and how late one has to be for that.
+fn misfire(misfire: &Value) -> String {
+    let policy = word(&misfire["policy"]);
+    let why = match misfire["threshold_from"].as_str() {
+        Some("given") => "as given",
+        Some("next_occurrence") => "the distance to the next occurrence",
+        Some(_) => "by default",
+        None => return policy,
+    };
+    format!("{policy}, missed when later than {} ({why})", took(&misfire["threshold_ms"]))
 }
 
 /// Who paused something, why, and until when.

@@ -10,7 +10,7 @@ use jiff::Timestamp;
 use super::memory::Memory;
 use crate::error::Result;
 use crate::inspect::JobFilter;
-use crate::model::{JobName, JobRecord, Steer};
+use crate::model::{JobName, JobRecord, MessageId, Steer};
 use crate::storage::{Bell, Declared, DueJob, Fired, Firing, Steered, Wakeup};
 
 /// The jobs and when each is due.
@@ -153,7 +153,7 @@ impl Memory {
         records
             .map(|record| DueJob {
                 record: record.clone(),
-                alive: self.names.alive(&record.job.name),
+                alive: count(&self.in_the_way(&record.job.name, now)),
             })
             .collect()
     }
@@ -176,17 +176,26 @@ impl Memory {
         removed
     }
 
+    /// The messages of a job that keep its occurrences from running, oldest id first.
+    fn in_the_way(&self, job: &JobName, now: Timestamp) -> Vec<MessageId> {
+        let is_in_the_way = |id: &MessageId| {
+            self.records.get(*id).is_some_and(|stored| stored.record.is_in_the_way(now))
+        };
+        self.names.of_job(job).into_iter().filter(is_in_the_way).collect()
+    }
+
     fn fire_one(&mut self, firing: Firing, now: Timestamp) -> Fired {
         let known = self.jobs.records.get(&firing.job);
         if known.is_none_or(|known| known.version != firing.seen) {
             return Fired::AlreadyMoved;
         }
-        let alive = self.names.alive(&firing.job);
+        let in_the_way = self.in_the_way(&firing.job, now);
+        let alive = count(&in_the_way);
         if firing.alive_max.is_some_and(|alive_max| alive > alive_max) {
             return Fired::Overlapping(alive);
         }
         if firing.cancel_alive {
-            for id in self.names.of_job(&firing.job) {
+            for id in in_the_way {
                 self.cancel(id, now);
             }
         }
@@ -203,4 +212,8 @@ impl Memory {
         self.jobs.put(firing.job, after);
         Fired::Fired
     }
+}
+
+fn count(messages: &[MessageId]) -> u32 {
+    u32::try_from(messages.len()).unwrap_or(u32::MAX)
 }

@@ -134,11 +134,6 @@ impl Names {
     pub(super) fn of_job(&self, job: &JobName) -> Vec<MessageId> {
         self.jobs.get(job).into_iter().flatten().copied().collect()
     }
-
-    /// How many messages of a job are alive.
-    pub(super) fn alive(&self, job: &JobName) -> u32 {
-        self.jobs.get(job).map_or(0, |ids| u32::try_from(ids.len()).unwrap_or(u32::MAX))
-    }
 }
 
 /// Takes an id from a name; answers whether it was the last one.

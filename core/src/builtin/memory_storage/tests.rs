@@ -178,7 +178,7 @@ impl Life {
                 let of = record.message.occurrence.as_ref().map(|occurrence| &occurrence.job);
                 record.state.is_alive() && of == Some(&job)
             });
-            assert_eq!(self.memory.names.alive(&job) as usize, alive.count());
+            assert_eq!(self.memory.names.of_job(&job).len(), alive.count());
         }
     }
 }

@@ -65,9 +65,9 @@ pub(super) fn no_answer<T>() -> Result<T> {
     Err(Error::unavailable(format!("no answer within {} s", PATIENCE.as_secs())))
 }
 
-/// Whether the next occurrence is overdue by more than the job's misfire threshold.
+/// Whether the next occurrence is overdue by more than the job's misfire threshold, or its default.
 fn is_late(process: &Process, record: &JobRecord) -> bool {
-    let threshold = record.job.misfire.threshold_in_force(process.options.misfire_threshold);
+    let threshold = record.job.misfire.threshold_max(process.options.misfire_threshold);
     let active = record.paused.is_none() && record.retired.is_none();
     active && record.cursor.is_some_and(|cursor| between(cursor, process.now()) > threshold)
 }

@@ -78,6 +78,11 @@ fn an_interval_keeps_its_grid_and_anything_else_counts_from_the_epoch() {
     let record = declared(Schedule::every(Duration::from_secs(3_600), anchor).unwrap());
     let after = edited(&record, Edit::new().every(Duration::from_secs(60)), at("12:30:30"));
     assert_eq!(after.cursor, Some(at("12:31:07")));
+    assert!(!after.job.schedule.follows_last_run());
+    let every = Schedule::every(Duration::from_secs(3_600), anchor).unwrap();
+    let record = declared(every.following_last_run());
+    let after = edited(&record, Edit::new().every(Duration::from_secs(60)), at("12:30:30"));
+    assert!(after.job.schedule.follows_last_run());
     let after = edited(&hourly(), Edit::new().every(Duration::from_secs(7 * 60)), at("12:00:00"));
     assert_eq!(after.job.schedule.as_interval().unwrap().anchor(), Timestamp::UNIX_EPOCH);
 }

@@ -36,6 +36,8 @@ fn every_spelling_is_read_and_one_is_printed() {
 #[test]
 fn the_threshold_is_its_own_or_five_minutes_with_a_policy_or_the_option() {
     let option = 2 * MINUTE;
+    let daily = Schedule::cron_utc("0 8 * * *").unwrap();
+    let eight = "2026-01-05T08:00:00Z".parse().unwrap();
     for (misfire, expected) in [
         (Misfire::default(), option),
         (Misfire::default().threshold(7 * MINUTE), 7 * MINUTE),
@@ -44,9 +46,36 @@ fn the_threshold_is_its_own_or_five_minutes_with_a_policy_or_the_option() {
         (Misfire::fire_all().threshold(MINUTE), MINUTE),
         (Misfire::fire_once().threshold(Duration::ZERO), Duration::ZERO),
     ] {
-        assert_eq!(misfire.threshold_in_force(option), expected, "{misfire:?}");
+        let given = misfire.threshold.is_some();
+        let threshold = misfire.threshold_in_force(&daily, eight, option);
+        assert_eq!(threshold.length, expected, "{misfire:?}");
+        assert_eq!(threshold.origin == ThresholdOrigin::Given, given, "{misfire:?}");
     }
-    assert_eq!(Misfire::default().threshold_in_force(THRESHOLD_DEFAULT), MINUTE);
+    let default = Misfire::default().threshold_in_force(&daily, eight, THRESHOLD_DEFAULT);
+    assert_eq!(default, Threshold { length: MINUTE, origin: ThresholdOrigin::Default });
+}
+
+// spec: M-4
+#[test]
+fn a_threshold_that_is_not_given_is_never_longer_than_the_distance_to_the_next_occurrence() {
+    // Two minutes apart, then almost a day.
+    let uneven = Schedule::cron_utc("0,2 8 * * *").unwrap();
+    for (misfire, at, length, origin) in [
+        (Misfire::fire_now(), "08:00", 2 * MINUTE, ThresholdOrigin::NextOccurrence),
+        (Misfire::fire_now(), "08:02", 5 * MINUTE, ThresholdOrigin::Default),
+        (Misfire::default(), "08:00", MINUTE, ThresholdOrigin::Default),
+        (Misfire::fire_now().threshold(3 * MINUTE), "08:00", 3 * MINUTE, ThresholdOrigin::Given),
+    ] {
+        let at = format!("2026-01-05T{at}:00Z").parse().unwrap();
+        let threshold = misfire.threshold_in_force(&uneven, at, MINUTE);
+        assert_eq!(threshold, Threshold { length, origin }, "{misfire:?} at {at}");
+    }
+    // The last one of all has no next one.
+    let once = Schedule::once("2026-01-05T08:00:00Z".parse().unwrap());
+    let at = once.as_once().unwrap();
+    let threshold = Misfire::fire_now().threshold_in_force(&once, at, MINUTE);
+    assert_eq!(threshold.length, 5 * MINUTE);
+    assert_eq!(ThresholdOrigin::NextOccurrence.as_str(), "next_occurrence");
 }
 
 #[test]

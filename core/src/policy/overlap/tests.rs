@@ -37,19 +37,19 @@ const ALLOW_3: Overlap = Overlap::Allow { parallel_max: Some(3) };
 fn each_policy_admits_what_it_says() {
     for (overlap, alive, count, fired, alive_max) in [
         (Overlap::Skip, 0, 1, vec![1], Some(0)),
-        (Overlap::Skip, 0, 3, vec![1], Some(0)),
+        (Overlap::Skip, 0, 3, vec![1, 2, 3], Some(0)),
         (Overlap::Skip, 1, 1, vec![], None),
         (Overlap::Skip, 9, 3, vec![], None),
         (Overlap::QueueOne, 0, 1, vec![1], Some(1)),
-        (Overlap::QueueOne, 0, 3, vec![1, 2], Some(0)),
-        (Overlap::QueueOne, 1, 3, vec![1], Some(1)),
+        (Overlap::QueueOne, 0, 3, vec![1, 2, 3], Some(1)),
+        (Overlap::QueueOne, 1, 3, vec![1, 2, 3], Some(1)),
         (Overlap::QueueOne, 2, 3, vec![], None),
         (ALLOW, 9, 3, vec![1, 2, 3], None),
-        (ALLOW_3, 0, 2, vec![1, 2], Some(1)),
-        (ALLOW_3, 1, 3, vec![1, 2], Some(1)),
+        (ALLOW_3, 0, 2, vec![1, 2], Some(2)),
+        (ALLOW_3, 1, 3, vec![1, 2, 3], Some(2)),
         (ALLOW_3, 3, 1, vec![], None),
         (Overlap::CancelRunning, 0, 1, vec![1], None),
-        (Overlap::CancelRunning, 2, 3, vec![3], None),
+        (Overlap::CancelRunning, 2, 3, vec![1, 2, 3], None),
         (Overlap::Skip, 0, 0, vec![], None),
     ] {
         let admission = admit(overlap, alive, candidates(count));
@@ -69,20 +69,49 @@ fn every_run_that_fire_all_promised_is_admitted() {
     let mixed = || vec![planned(1, all), planned(2, all), planned(3, None), planned(4, None)];
     for (overlap, alive, fired, alive_max) in [
         (Overlap::Skip, 1, vec![1, 2], None),
-        (Overlap::Skip, 0, vec![1, 2], None),
-        (Overlap::QueueOne, 0, vec![1, 2], None),
-        (ALLOW_3, 0, vec![1, 2, 3], Some(0)),
+        (Overlap::Skip, 0, vec![1, 2, 3, 4], Some(0)),
+        (Overlap::QueueOne, 0, vec![1, 2, 3, 4], Some(1)),
+        (Overlap::QueueOne, 2, vec![1, 2], None),
+        (ALLOW_3, 0, vec![1, 2, 3, 4], Some(2)),
         (ALLOW, 5, vec![1, 2, 3, 4], None),
-        (Overlap::CancelRunning, 1, vec![1, 2, 4], None),
+        (Overlap::CancelRunning, 1, vec![1, 2, 3, 4], None),
     ] {
         let admission = admit(overlap, alive, mixed());
         assert_eq!(seconds(&admission.fire), fired, "{overlap} {alive}");
         assert_eq!(admission.alive_max, alive_max, "{overlap} {alive}");
     }
-    // The other policies promise one run at once, not one beside another.
+    assert_eq!(admit(Overlap::Skip, 0, vec![planned(1, all)]).alive_max, None);
+    // The other policies promise one run at once, not one beside what was alive before.
     for policy in [MisfirePolicy::FireNow, MisfirePolicy::FireOnce] {
         let admission = admit(Overlap::Skip, 1, vec![planned(1, Some(policy))]);
         assert_eq!((admission.fire.len(), admission.skipped.len()), (0, 1), "{policy}");
+    }
+}
+
+// spec: M-11, M-12
+#[test]
+fn an_occurrence_in_time_is_skipped_only_because_of_what_was_alive_before() {
+    for policy in MisfirePolicy::ALL {
+        let both = || vec![planned(1, Some(policy)), planned(2, None)];
+        for overlap in [Overlap::Skip, Overlap::QueueOne, ALLOW, ALLOW_3, Overlap::CancelRunning] {
+            let free = admit(overlap, 0, both());
+            assert_eq!(seconds(&free.fire), [1, 2], "{policy} {overlap}");
+        }
+        let busy = admit(Overlap::Skip, 1, both());
+        assert_eq!(seconds(&busy.skipped).last(), Some(&2), "{policy}");
+    }
+}
+
+#[test]
+fn several_runs_start_together_only_where_fire_all_and_allow_say_so() {
+    for (overlap, policy, most) in [
+        (ALLOW, MisfirePolicy::FireAll, None),
+        (ALLOW_3, MisfirePolicy::FireAll, Some(3)),
+        (ALLOW, MisfirePolicy::FireNow, Some(1)),
+        (ALLOW_3, MisfirePolicy::SkipToNext, Some(1)),
+        (Overlap::Skip, MisfirePolicy::FireAll, Some(1)),
+    ] {
+        assert_eq!(at_once_max(overlap, policy), most, "{overlap} {policy}");
     }
 }
 

@@ -20,9 +20,10 @@ fn listed(schedule: &Schedule, cursor: Timestamp, misfire: &Misfire, now: Timest
     };
     let before = cursor.checked_sub(SignedDuration::from_nanos(1)).unwrap();
     let all: Vec<Timestamp> = schedule.occurrences(before, now).collect();
-    let threshold = misfire.threshold_in_force(THRESHOLD_DEFAULT);
+    let threshold =
+        |nominal| misfire.threshold_in_force(schedule, nominal, THRESHOLD_DEFAULT).length;
     let (late, in_time): (Vec<_>, Vec<_>) =
-        all.iter().copied().partition(|nominal| older(nominal, threshold));
+        all.iter().copied().partition(|nominal| older(nominal, threshold(*nominal)));
     let (old, missed) = late
         .into_iter()
         .partition(|nominal| misfire.window.is_some_and(|window| older(nominal, window)));
@@ -45,7 +46,8 @@ fn reference(schedule: &Schedule, cursor: Timestamp, misfire: &Misfire, now: Tim
         MisfirePolicy::FireAll => SkipReason::CatchUpLimit,
         _ => SkipReason::Misfire,
     };
-    let restart = schedule.is_interval() && policy == MisfirePolicy::FireNow && !runs.is_empty();
+    let restart =
+        schedule.follows_last_run() && policy == MisfirePolicy::FireNow && !runs.is_empty();
     let moved = restart.then(|| schedule.reanchored(now));
     let normal: &[Timestamp] = if restart { &[] } else { &list.in_time };
     let taken = normal.len().min(OCCURRENCES_PER_PLAN);
@@ -63,7 +65,11 @@ fn reference(schedule: &Schedule, cursor: Timestamp, misfire: &Misfire, now: Tim
         },
         missed_count: u64::try_from(list.old.len() + missed.len()).unwrap(),
         missed_more: false,
-        threshold: misfire.threshold_in_force(THRESHOLD_DEFAULT),
+        threshold: {
+            let before = cursor.checked_sub(SignedDuration::from_nanos(1)).unwrap();
+            let oldest = schedule.next(before).unwrap_or(cursor);
+            misfire.threshold_in_force(schedule, oldest, THRESHOLD_DEFAULT).length
+        },
     }
 }
 
@@ -119,10 +125,13 @@ fn any_schedule() -> impl Strategy<Value = Schedule> {
             let end = Timestamp::from_second(1_774_000_000 + length).unwrap();
             Schedule::cron(text, "UTC").unwrap().ending(end).unwrap()
         }),
-        (1_000_u64..100_000_000, 0_i64..1_000_000).prop_map(|(every, anchor)| {
-            let anchor = Timestamp::from_millisecond(anchor).unwrap();
-            Schedule::every(Duration::from_millis(every), anchor).unwrap()
-        }),
+        (1_000_u64..100_000_000, 0_i64..1_000_000, any::<bool>()).prop_map(
+            |(every, anchor, follows)| {
+                let anchor = Timestamp::from_millisecond(anchor).unwrap();
+                let every = Schedule::every(Duration::from_millis(every), anchor).unwrap();
+                if follows { every.following_last_run() } else { every }
+            }
+        ),
     ]
 }
 

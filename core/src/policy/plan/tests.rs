@@ -146,14 +146,14 @@ fn fire_all_keeps_the_newest_and_records_the_rest() {
         planned(&cron("* * * * *"), today("00:00:00"), &Misfire::fire_all(), today("10:00:00"));
     assert_eq!(minutely.fire.iter().filter(|planned| planned.misfire.is_some()).count(), 100);
     let fold = Skip {
-        nominal: today("08:14:00"),
+        nominal: today("08:18:00"),
         first: today("00:00:00"),
-        count: 495,
+        count: 499,
         more: false,
         reason: SkipReason::CatchUpLimit,
     };
     assert_eq!(minutely.skipped, [fold]);
-    assert_eq!(nominals(&minutely)[0], today("08:15:00"));
+    assert_eq!(nominals(&minutely)[0], today("08:19:00"));
 }
 
 // spec: H-42, M-15
@@ -194,6 +194,7 @@ fn what_is_younger_than_the_threshold_is_left_to_run_normally() {
         (Misfire::fire_all(), vec!["10:00:00", "10:01:00", "10:02:00", "10:03:00", "10:04:00"]),
         (Misfire::skip_to_next(), vec![]),
     ] {
+        let misfire = misfire.threshold(5 * MINUTE);
         let plan = planned(&minutely, today("10:00:00"), &misfire, today("10:09:30"));
         let late: Vec<_> = plan.fire.iter().filter(|planned| planned.misfire.is_some()).collect();
         assert_eq!(
@@ -208,6 +209,32 @@ fn what_is_younger_than_the_threshold_is_left_to_run_normally() {
         assert_eq!(plan.missed_count, 5);
         assert_eq!(plan.cursor, Some(today("10:10:00")));
     }
+}
+
+// spec: M-4, M-11
+#[test]
+fn without_a_threshold_only_the_newest_can_be_merely_late() {
+    let minutely = cron("* * * * *");
+    for (misfire, made_up) in [
+        (Misfire::fire_now(), vec!["10:00:00"]),
+        (Misfire::fire_once(), vec!["10:02:00"]),
+        (Misfire::fire_all(), vec!["10:00:00", "10:01:00", "10:02:00"]),
+        (Misfire::skip_to_next(), vec![]),
+    ] {
+        let plan = planned(&minutely, today("10:00:00"), &misfire, today("10:03:10"));
+        let mut expected: Vec<_> = made_up.into_iter().map(today).collect();
+        expected.push(today("10:03:00"));
+        assert_eq!(nominals(&plan), expected, "{misfire:?}");
+        assert_eq!(plan.fire.iter().filter(|planned| planned.misfire.is_none()).count(), 1);
+        assert_eq!((plan.missed_count, plan.threshold), (3, MINUTE));
+    }
+    // As late as the next one is far is not strictly later, so it still counts as late.
+    let plan = planned(&minutely, today("10:00:00"), &Misfire::fire_now(), today("10:01:00"));
+    assert_eq!((nominals(&plan).len(), plan.missed_count), (2, 0));
+    // A given threshold is taken as it is.
+    let given = Misfire::skip_to_next().threshold(5 * MINUTE);
+    let plan = planned(&minutely, today("10:00:00"), &given, today("10:03:10"));
+    assert_eq!((nominals(&plan).len(), plan.missed_count), (4, 0));
 }
 
 // spec: M-18
@@ -257,7 +284,7 @@ fn older_than_the_window_is_never_run() {
         assert_eq!(skipped, ["06:00:00", "07:00:00"].map(|time| (today(time), SkipReason::Window)));
     }
     // A window shorter than the threshold drops all that was missed and nothing that was not.
-    let narrow = Misfire::fire_now().window(MINUTE);
+    let narrow = Misfire::fire_now().window(MINUTE).threshold(5 * MINUTE);
     let plan = planned(&cron("* * * * *"), today("10:00:00"), &narrow, today("10:10:30"));
     assert_eq!(plan.skipped.len(), 6);
     assert_eq!(facts(&plan), [None; 5]);
@@ -265,17 +292,32 @@ fn older_than_the_window_is_never_run() {
 
 // spec: M-7
 #[test]
-fn a_late_interval_fires_once_and_starts_its_rhythm_anew() {
+fn a_late_interval_keeps_its_grid() {
     let every = Schedule::every(20 * MINUTE, today("00:00:00")).unwrap();
-    let plan = planned(&every, today("01:00:00"), &Misfire::default(), today("10:07:00"));
+    for misfire in MisfirePolicy::ALL.map(Misfire::from).into_iter().chain([Misfire::default()]) {
+        let plan = planned(&every, today("01:00:00"), &misfire, today("10:07:00"));
+        assert_eq!((plan.schedule, plan.cursor), (None, Some(today("10:20:00"))), "{misfire:?}");
+        assert_eq!((plan.missed_count, plan.last_nominal), (28, Some(today("10:00:00"))));
+    }
+    // What is still in time runs beside the one that stands for the others.
+    let plan = planned(&every, today("01:00:00"), &Misfire::fire_now(), today("10:03:00"));
+    assert_eq!(nominals(&plan), [today("01:00:00"), today("10:00:00")]);
+}
+
+// spec: M-7
+#[test]
+fn a_late_interval_that_follows_its_last_run_counts_anew_from_it() {
+    let anchored = Schedule::every(20 * MINUTE, today("00:00:00")).unwrap();
+    let every = anchored.following_last_run();
+    let plan = planned(&every, today("01:00:00"), &Misfire::default(), today("10:07:00.000000999"));
     assert_eq!(nominals(&plan), [today("01:00:00")]);
     assert_eq!(plan.missed_count, 28);
-    assert_eq!(plan.cursor, Some(today("10:27:00")));
+    assert_eq!(plan.cursor, Some(today("10:27:00")), "whole microseconds");
     assert_eq!(plan.last_nominal, Some(today("10:00:00")));
     let moved = plan.schedule.unwrap();
     assert_eq!(moved.next(today("10:07:00")), plan.cursor);
     // What is still in time is covered by that run.
-    let often = Schedule::every(MINUTE, today("00:00:00")).unwrap();
+    let often = Schedule::every(MINUTE, today("00:00:00")).unwrap().following_last_run();
     let plan = planned(&often, today("10:00:00"), &Misfire::fire_now(), today("10:09:30"));
     assert_eq!(nominals(&plan), [today("10:00:00")]);
     assert_eq!(plan.cursor, Some(today("10:10:30")));

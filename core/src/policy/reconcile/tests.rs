@@ -345,6 +345,7 @@ fn overrides_take_effect_from_the_next_occurrence_and_survive_deploys() {
 #[test]
 fn a_moved_anchor_survives_deploys() {
     let every = Schedule::every(Duration::from_hours(1), today("00:00:00")).unwrap();
+    let every = every.following_last_run();
     let Reconciled::Create(created) =
         reconcile(None, &declaration(every.clone(), 1), today("12:10:00"))
     else {
@@ -364,6 +365,22 @@ fn a_moved_anchor_survives_deploys() {
     let half = Schedule::every(Duration::from_mins(30), today("00:00:00")).unwrap();
     let changed = change(&record, &declaration(half, 2), today("15:30:00"));
     assert_eq!(changed.cursor, Some(today("16:00:00")));
+}
+
+#[test]
+fn an_anchor_that_should_not_have_moved_goes_back_to_the_grid() {
+    let every = Schedule::every(Duration::from_hours(1), today("00:00:00")).unwrap();
+    let Reconciled::Create(created) =
+        reconcile(None, &declaration(every.clone(), 1), today("12:10:00"))
+    else {
+        panic!("a new job is created");
+    };
+    // As releases before did at a misfire.
+    let mut record = *created;
+    record.job.schedule = every.reanchored(today("15:20:00"));
+    record.cursor = Some(today("16:20:00"));
+    let changed = change(&record, &declaration(every.clone(), 2), today("15:30:00"));
+    assert_eq!((changed.job.schedule, changed.cursor), (every, Some(today("16:00:00"))));
 }
 
 #[test]

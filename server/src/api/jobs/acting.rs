@@ -44,9 +44,11 @@ fn some_value<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Value>, D::Er
 pub(super) struct JobTriggeredView {
     /// The message it runs as.
     message: String,
+    /// Whether the job is paused: it runs this once, and its schedule still fires nothing.
+    paused: bool,
 }
 
-/// Runs a job now, also a paused one. Its schedule is left alone.
+/// Runs a job now, also a paused one, which the answer says. Its schedule is left alone.
 #[utoipa::path(post, operation_id = "trigger_job", path = "/jobs/{name}/trigger", tag = "jobs", params(("name" = String, Path)),
     request_body = JobTriggerRequest,
     responses((status = 202, body = JobTriggeredView), (status = 404, body = Problem),
@@ -61,12 +63,14 @@ pub(super) async fn trigger(
     let record = find(&app, &name).await?.record;
     let body = request.payload.map(|payload| content(&record, payload)).transpose()?;
     let trigger = Trigger { ignore_overlap: request.ignore_overlap, body };
-    match app.punctual.admin().trigger_with(&name, trigger).await? {
-        Triggered::Started(id) => {
+    let triggered = app.punctual.admin().trigger_with(&name, trigger).await?;
+    let paused = matches!(triggered, Triggered::StartedWhilePaused(_));
+    match triggered {
+        Triggered::Started(id) | Triggered::StartedWhilePaused(id) => {
             let message = id.to_string();
             let change = Change::new("job.trigger", &name).to(&json!({ "message": message }));
             app.audit().note(&caller, change).await?;
-            Ok((StatusCode::ACCEPTED, Json(JobTriggeredView { message })))
+            Ok((StatusCode::ACCEPTED, Json(JobTriggeredView { message, paused })))
         }
         Triggered::Overlapping(alive) => Err(Problem::conflict(format!(
             "{alive} run{} of the job {name:?} {} alive and its overlap policy {} says no; wait, or say ignore_overlap",

@@ -5,12 +5,13 @@ use axum::extract::State;
 use jiff::Timestamp;
 use punctual::Error;
 use punctual::model::JobRecord;
-use punctual::policy::{MisfirePolicy, Outage};
+use punctual::policy::{MisfirePolicy, Outage, Planned, ThresholdOrigin};
 use punctual::schedule::{format_duration, parse_duration};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
 use super::finding::find;
+use crate::api::executions::milliseconds;
 use crate::app::App;
 use crate::caller::{Caller, Role};
 use crate::extract::{Path, Query};
@@ -37,6 +38,10 @@ pub(super) struct OutageView {
     missed: u64,
     /// Whether there would be even more; counting has a bound.
     missed_more: bool,
+    /// An occurrence later than this would be missed; that of the first occurrence, where they differ.
+    threshold_ms: u64,
+    /// Where it comes from: `given`, `default` or `next_occurrence`.
+    threshold_from: &'static str,
     /// The occurrences that would run when it is over, oldest first.
     runs: Vec<OutageRunView>,
     /// Those that would not.
@@ -96,6 +101,8 @@ pub(super) async fn preview(
         down_to: outage.to,
         missed: outage.missed,
         missed_more: outage.missed_more,
+        threshold_ms: milliseconds(outage.threshold.length),
+        threshold_from: outage.threshold.origin.as_str(),
         runs: outage
             .runs
             .iter()
@@ -119,37 +126,138 @@ fn in_words(record: &JobRecord, outage: &Outage, down: &str) -> String {
     if record.retired.is_some() {
         return "it fires no more, so an outage changes nothing".to_owned();
     }
-    let more = if outage.missed_more { "at least " } else { "" };
-    let missed = match outage.missed {
-        0 => return late(outage, down),
-        1 => "1 occurrence would be missed".to_owned(),
-        count => format!("{more}{count} occurrences would be missed"),
-    };
     let made_up = outage.runs.iter().filter(|run| run.misfire.is_some());
-    let first = made_up.clone().next().map(|run| run.nominal);
-    let policy = record.job.misfire.policy_in_force();
-    let then = match (policy, made_up.count(), first) {
-        (_, 0, _) => "none of them would run".to_owned(),
-        (MisfirePolicy::FireNow, _, Some(first)) => {
-            format!("one run at once would stand for them, in the name of the oldest ({first})")
+    let late = outage.runs.len() - made_up.clone().count();
+    let mut words = match outage.missed {
+        0 if outage.runs.is_empty() && outage.skipped.is_empty() => {
+            format!("in {down} without a scheduler nothing would be due")
         }
-        (MisfirePolicy::FireOnce, _, Some(first)) => {
-            format!("one run at once would stand for them, in the name of the newest ({first})")
+        0 => format!("after {down} without a scheduler no occurrence would be missed"),
+        count => {
+            let more = if outage.missed_more { "at least " } else { "" };
+            let missed = plural(count, "occurrence");
+            let then = made_up_in_words(record.job.misfire.policy_in_force(), made_up);
+            let by = threshold_in_words(outage);
+            format!("after {down} without a scheduler {more}{missed} would be missed, {by}; {then}")
         }
-        (_, count, _) => format!("{count} of them would run, oldest first"),
     };
-    format!("after {down} without a scheduler {missed}; by {policy} {then}{}", afterwards(outage))
+    if late > 0 {
+        let those = plural(late as u64, "occurrence");
+        words.push_str(&format!("; {those} would only be late, not missed, and would run"));
+    }
+    if let Some(next) = outage.next {
+        words.push_str(&format!("; the next one in time is {next}"));
+    }
+    words
 }
 
-fn late(outage: &Outage, down: &str) -> String {
-    let runs = match outage.runs.len() {
-        0 => "nothing would be due",
-        1 => "one occurrence would only be late, not missed, and would run",
-        _ => "all occurrences would only be late, not missed, and would run",
-    };
-    format!("in {down} without a scheduler {runs}{}", afterwards(outage))
+/// What the policy would make of what was missed.
+fn made_up_in_words<'a>(
+    policy: MisfirePolicy,
+    mut made_up: impl Iterator<Item = &'a Planned>,
+) -> String {
+    match (policy, made_up.next().map(|run| run.nominal)) {
+        (_, None) => format!("by {policy} none of the missed ones would run"),
+        (MisfirePolicy::FireNow, Some(first)) => format!(
+            "by {policy} one run at once would stand for the missed ones, in the name of the oldest ({first})"
+        ),
+        (MisfirePolicy::FireOnce, Some(first)) => format!(
+            "by {policy} one run at once would stand for the missed ones, in the name of the newest ({first})"
+        ),
+        (_, Some(_)) => {
+            let count = 1 + made_up.count();
+            format!("by {policy} {count} of the missed ones would run, oldest first")
+        }
+    }
 }
 
-fn afterwards(outage: &Outage) -> String {
-    outage.next.map(|next| format!("; the next one in time is {next}")).unwrap_or_default()
+/// What counts as missed, and why.
+fn threshold_in_words(outage: &Outage) -> String {
+    let length = format_duration(outage.threshold.length);
+    match outage.threshold.origin {
+        ThresholdOrigin::Given => format!("being later than the given threshold of {length}"),
+        ThresholdOrigin::Default => format!("being later than the default threshold of {length}"),
+        ThresholdOrigin::NextOccurrence => {
+            format!("being later than {length}, the distance to the next one")
+        }
+    }
+}
+
+fn plural(count: u64, word: &str) -> String {
+    if count == 1 { format!("1 {word}") } else { format!("{count} {word}s") }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use punctual::Job;
+    use punctual::Misfire;
+    use punctual::schedule::Schedule;
+
+    use super::*;
+
+    fn at(text: &str) -> Timestamp {
+        text.parse().unwrap()
+    }
+
+    /// A job of every minute in words, down for three minutes and forty seconds.
+    fn words(misfire: Misfire) -> String {
+        let schedule = Schedule::cron_utc("* * * * *").unwrap();
+        let job = Job { misfire, ..Job::new("report", schedule).unwrap() };
+        let record = JobRecord {
+            declared: job.clone(),
+            configured: None,
+            overrides: punctual::model::Overrides::default(),
+            job,
+            origin: punctual::model::Origin::Runtime,
+            app: "shop".to_owned(),
+            release: 0,
+            cursor: Some(at("2026-03-01T12:11:00Z")),
+            last_nominal: None,
+            runs: 0,
+            paused: None,
+            retired: None,
+            created_at: at("2026-01-01T00:00:00Z"),
+            updated_at: at("2026-01-01T00:00:00Z"),
+            version: 1,
+        };
+        let (down, now) = (Duration::from_secs(220), at("2026-03-01T12:10:30Z"));
+        let outage = punctual::policy::outage(&record, down, Duration::from_mins(1), now).unwrap();
+        in_words(&record, &outage, &format_duration(down))
+    }
+
+    #[test]
+    fn a_preview_tells_missed_and_late_ones_apart_and_names_the_threshold() {
+        let down = "after 3m 40s without a scheduler";
+        let next = "the next one in time is 2026-03-01T12:15:00Z";
+        let late = "1 occurrence would only be late, not missed, and would run";
+        let missed =
+            "3 occurrences would be missed, being later than 1m, the distance to the next one";
+        assert_eq!(
+            words(Misfire::skip_to_next()),
+            format!(
+                "{down} {missed}; by skip_to_next none of the missed ones would run; {late}; {next}"
+            )
+        );
+        let oldest = "in the name of the oldest (2026-03-01T12:11:00Z)";
+        assert_eq!(
+            words(Misfire::fire_now()),
+            format!(
+                "{down} {missed}; by fire_now one run at once would stand for the missed ones, {oldest}; {late}; {next}"
+            )
+        );
+        let given = words(Misfire::fire_all().threshold(Duration::from_secs(10)));
+        assert!(given.contains(
+            "4 occurrences would be missed, being later than the given threshold of 10s"
+        ));
+        assert!(given.contains("by fire_all 4 of the missed ones would run, oldest first"));
+        let patient = words(Misfire::skip_to_next().threshold(Duration::from_mins(5)));
+        assert_eq!(
+            patient,
+            format!(
+                "{down} no occurrence would be missed; 4 occurrences would only be late, not missed, and would run; {next}"
+            )
+        );
+    }
 }

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use punctual::policy::{Backoff, Misfire, Overlap, Retry};
+use punctual::model::JobRecord;
+use punctual::policy::{Backoff, Overlap, Retry};
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -13,8 +14,12 @@ use crate::api::executions::milliseconds;
 pub(super) struct JobMisfireView {
     /// `fire_now`, `fire_once`, `fire_all` or `skip_to_next`.
     policy: &'static str,
-    /// An occurrence later than this is missed, not just late.
+    /// An occurrence later than this is missed, not just late. Where it depends on the occurrence, that
+    /// of the next one.
     threshold_ms: u64,
+    /// Where the threshold comes from: `given` by the job; `default`; or `next_occurrence`, the distance
+    /// to it, which bounds the default.
+    threshold_from: &'static str,
     /// A missed occurrence older than this is never run; null means that any age is made up for.
     window_ms: Option<u64>,
     /// The most missed occurrences that `fire_all` runs.
@@ -22,10 +27,13 @@ pub(super) struct JobMisfireView {
 }
 
 impl JobMisfireView {
-    pub(super) fn new(misfire: &Misfire, threshold: Duration) -> Self {
+    pub(super) fn new(record: &JobRecord, default: Duration) -> Self {
+        let misfire = &record.job.misfire;
+        let threshold = record.misfire_threshold(default);
         Self {
             policy: misfire.policy_in_force().as_str(),
-            threshold_ms: milliseconds(misfire.threshold_in_force(threshold)),
+            threshold_ms: milliseconds(threshold.length),
+            threshold_from: threshold.origin.as_str(),
             window_ms: misfire.window.map(milliseconds),
             catch_up_max: misfire.catch_up_max,
         }

@@ -107,6 +107,7 @@ impl JobView {
     /// A job with its latest runs, newest first, as a storage gives them.
     pub(crate) fn new(status: JobStatus, recent: &[Execution], threshold: Duration) -> Self {
         let (word, record) = (status.word(), *status.record);
+        let misfire = JobMisfireView::new(&record, threshold);
         let (source, job) = (source(&record), &record.job);
         let work = Work::of(job.topic.as_str(), &job.body.bytes);
         let limit = job.limit.as_ref();
@@ -135,7 +136,7 @@ impl JobView {
                 until: pause.until,
             }),
             retired: status.retired.map(retired),
-            misfire: JobMisfireView::new(&job.misfire, threshold),
+            misfire,
             overlap: JobOverlapView::new(job.overlap),
             retry: JobRetryView::new(&terms.retry),
             timeout_ms: terms.timeout.map(milliseconds),
