@@ -22,7 +22,7 @@ test('the strip is red within five seconds of a storage that is gone, and lists 
   await page.route('**/api/v1/health', (route) => route.fulfill({ json: { condition: 'unhealthy', at: new Date().toISOString(), reasons: [], alerts: [{ kind: 'server', text: 'the storage does not answer: connection refused', count: 1, subjects: [], fix: 'look' }], failing_jobs: [], failing_count: 0, storage_latency_ms: null, last_tick_age_ms: null, stale_count: 0 } }));
   await page.route('**/api/v1/overview', away);
   await condition(page, 'unhealthy', 5_000);
-  await page.getByText('the storage does not answer: connection refused').waitFor();
+  await page.getByText('The storage does not answer: connection refused').waitFor();
   await page.locator('.notice[role="alert"]').first().waitFor();
   await shot('storage-gone');
   await page.route('**/api/v1/jobs*', away);
@@ -50,7 +50,7 @@ test('a job that fails is named in the strip and in the first card', { timeout: 
   assert.equal(await trigger('broken'), 202);
   await until(open.address, 'messages?state=dead', (items) => items.length > 0);
   await condition(page, 'degraded');
-  await page.locator('.health').getByRole('link', { name: /the last run of the job "broken" failed/ }).waitFor();
+  await page.locator('.health').getByRole('link', { name: /The last run of the job "broken" failed/ }).waitFor();
   const card = page.locator('section.card.failing');
   await card.getByRole('link', { name: 'broken' }).waitFor();
   assert.match(await card.textContent(), /last run/);

@@ -42,7 +42,16 @@ function Why({ word, loaded, age }) {
   if (loaded.error) return html`<p>${text.failed}: ${loaded.error.message}</p>`;
   const { alerts } = loaded.data;
   if (alerts.length === 0) return html`<p>${text.fine}</p>`;
-  return html`<ul>${alerts.map((alert) => html`<li key=${alert.kind + alert.text}><a href=${placeOf(alert)} title=${alert.fix}>${alert.text}</a></li>`)}</ul>`;
+  return html`<ul>${alerts.slice(1).map((alert) => html`<li key=${alert.kind + alert.text}><${Alert} alert=${alert} /></li>`)}</ul>`;
+}
+
+const sentence = (words) => words.charAt(0).toUpperCase() + words.slice(1);
+const Alert = ({ alert }) => html`<a href=${placeOf(alert)} title=${alert.fix}>${sentence(alert.text)}</a>`;
+
+/** The worst that is known, or what there is to say in general. */
+function Headline({ word, loaded }) {
+  const worst = word === 'unknown' || loaded.error ? null : loaded.data.alerts[0];
+  return html`<h2>${worst ? html`<${Alert} alert=${worst} />` : text.condition[word] ?? word}</h2>`;
 }
 
 /** What the process says of itself, while that is current. */
@@ -55,14 +64,14 @@ function Facts({ health }) {
   return html`<p class="facts-line">${facts.join(' · ')}</p>`;
 }
 
-/** The strip; `since` is when the page asked for the first time. */
+/** The strip. */
 export function Health() {
   const loaded = useLoad((signal) => get('/health', {}, { signal: AbortSignal.any([signal, AbortSignal.timeout(STALE_AFTER)]) }), 'health', { poll: true, every: 1_000 });
   const age = useAge(loaded.answeredAt);
   const word = judged(loaded, age);
   return html`<section class="health ${TONE[word] ?? 'warn'}" aria-label=${text.condition[word] ?? word} data-condition=${word}>
     <span class="sign" aria-hidden="true">${ICON[word] ?? '!'}</span>
-    <div><h2>${text.condition[word] ?? word}</h2><${Why} word=${word} loaded=${loaded} age=${age} /></div>
+    <div><${Headline} word=${word} loaded=${loaded} /><${Why} word=${word} loaded=${loaded} age=${age} /></div>
     ${loaded.data && !loaded.error && word !== 'unknown' ? html`<${Facts} health=${loaded.data} />` : null}
   </section>`;
 }
