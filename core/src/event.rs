@@ -137,10 +137,23 @@ events! {
         message: MessageId,
         /// Its topic.
         topic: Topic,
+        /// Its queue.
+        queue: Queue,
+        /// The job, when there is one.
+        job: Option<JobName>,
+        /// The instant of its schedule, when it has one.
+        nominal: Option<Timestamp>,
+        /// How many attempts were made.
+        attempts: u32,
         /// Why.
         reason: DeadReason,
         /// The last failure.
         error: Option<Arc<str>>,
+        /// The last lines that the last attempt logged: at most 20, and 2,000 bytes.
+        output: Option<Arc<str>>,
+        /// Where a dashboard shows the message; see
+        /// [`Options::dashboard_url`](crate::engine::Options::dashboard_url).
+        link: Option<String>,
     }
     /// An operator changed a message.
     MessageCommanded, "message.commanded", INFO {
@@ -352,6 +365,29 @@ events! {
         key: String,
         /// Why it is not used.
         problem: String,
+    }
+    /// A server read its configuration again and refused it; the jobs stay as they were.
+    ConfigurationRefused, "configuration.refused", ERROR {
+        /// The file.
+        source: String,
+        /// What is wrong with it.
+        problem: String,
+    }
+    /// A server found something that a person should look at, such as a job that fails.
+    AlertRaised, "alert.raised", WARN {
+        /// The kind, such as `job_failing`.
+        alert: String,
+        /// What it is about: a job, a queue or a webhook.
+        subject: Option<String>,
+        /// What is wrong, in a sentence.
+        text: String,
+    }
+    /// What an alert was about is well again.
+    AlertCleared, "alert.cleared", INFO {
+        /// The kind.
+        alert: String,
+        /// What it was about.
+        subject: Option<String>,
     }
     /// A subscription was added, removed, paused or resumed.
     SubscriptionSteered, "subscription.steered", INFO {

@@ -11,11 +11,11 @@ use std::sync::{Mutex, PoisonError, RwLock};
 use std::time::Duration;
 
 use crate::event::Event;
-use crate::model::Topic;
+use crate::model::{JobName, Topic};
 
 pub use self::meters::{
-    ATTEMPTS, Amount, DEAD, DURATION, EVENTS, LATENESS, METERS, MISSED, Meter, MeterKind, RESCUED,
-    Reading, SKIPPED, readings,
+    ATTEMPTS, Amount, DEAD, DURATION, EVENTS, JOB_RUNS, LATENESS, METERS, MISSED, Meter, MeterKind,
+    RESCUED, Reading, SKIPPED, readings,
 };
 
 /// The upper bounds of the buckets of a [`Histogram`], in milliseconds, each inclusive.
@@ -25,26 +25,46 @@ pub const BOUNDS_MS: [u64; 14] =
 pub const TOPICS_MAX: usize = 200;
 /// The name under which topics beyond [`TOPICS_MAX`] are measured; no topic can have it.
 pub const OTHER_TOPICS: &str = "~other";
+/// How many jobs are told apart; all further ones are measured as [`OTHER_JOBS`].
+pub const JOBS_MAX: usize = 500;
+/// The name under which jobs beyond [`JOBS_MAX`] are measured.
+pub const OTHER_JOBS: &str = "~other";
 
-/// Which topics are told apart in metrics: the first [`TOPICS_MAX`] by their names, all further ones
-/// together. For exporters, whose memory must not grow with what others publish.
+/// Which topics and jobs are told apart in metrics: the first [`TOPICS_MAX`] and [`JOBS_MAX`] by their names,
+/// all further ones together. For exporters, whose memory must not grow with what others publish.
 #[derive(Debug, Default)]
-pub struct TopicNames {
-    known: RwLock<HashSet<String>>,
+pub struct LabelNames {
+    topics: KnownNames,
+    jobs: KnownNames,
 }
 
-impl TopicNames {
-    /// The name under which a topic is measured.
-    pub fn name<'t>(&self, topic: &'t Topic) -> &'t str {
-        let topic = topic.as_str();
-        if self.known.read().unwrap_or_else(PoisonError::into_inner).contains(topic) {
-            return topic;
+impl LabelNames {
+    /// Returns the name under which a topic is measured.
+    pub fn topic<'t>(&self, topic: &'t Topic) -> &'t str {
+        if self.topics.knows(topic.as_str(), TOPICS_MAX) { topic.as_str() } else { OTHER_TOPICS }
+    }
+
+    /// Returns the name under which a job is measured.
+    pub fn job<'j>(&self, job: &'j JobName) -> &'j str {
+        if self.jobs.knows(job.as_str(), JOBS_MAX) { job.as_str() } else { OTHER_JOBS }
+    }
+}
+
+/// Names that were seen first, up to a bound.
+#[derive(Debug, Default)]
+struct KnownNames(RwLock<HashSet<String>>);
+
+impl KnownNames {
+    /// Whether a name is among the first; takes it in while there is room.
+    fn knows(&self, name: &str, most: usize) -> bool {
+        if self.0.read().unwrap_or_else(PoisonError::into_inner).contains(name) {
+            return true;
         }
-        let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
-        if known.len() < TOPICS_MAX {
-            known.insert(topic.to_owned());
+        let mut known = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        if known.len() < most {
+            known.insert(name.to_owned());
         }
-        if known.contains(topic) { topic } else { OTHER_TOPICS }
+        known.contains(name)
     }
 }
 
@@ -157,13 +177,18 @@ mod tests {
 
     #[test]
     fn names_beyond_the_bound_are_one_name() {
-        let names = TopicNames::default();
+        let names = LabelNames::default();
         let topic = |number: usize| Topic::new(format!("topic-{number}")).unwrap();
         for number in 0..TOPICS_MAX {
-            assert_eq!(names.name(&topic(number)), format!("topic-{number}"));
+            assert_eq!(names.topic(&topic(number)), format!("topic-{number}"));
         }
-        assert_eq!(names.name(&topic(TOPICS_MAX)), OTHER_TOPICS);
-        assert_eq!(names.name(&topic(0)), "topic-0", "those that are known stay known");
+        assert_eq!(names.topic(&topic(TOPICS_MAX)), OTHER_TOPICS);
+        assert_eq!(names.topic(&topic(0)), "topic-0", "those that are known stay known");
+        let job = |number: usize| JobName::new(format!("job-{number}")).unwrap();
+        for number in 0..JOBS_MAX {
+            assert_eq!(names.job(&job(number)), format!("job-{number}"));
+        }
+        assert_eq!(names.job(&job(JOBS_MAX)), OTHER_JOBS);
     }
 
     #[test]

@@ -123,5 +123,5 @@ export const webhooks = {
 export const system = {
   doctor: () => line(['doctor']),
   configuration: () => line(['config', 'show']),
-  greeting: () => line(['messages', 'publish', 'greetings', '{"hello":"world"}']),
+  greeting: () => line(['messages', 'publish', 'punctual-test', '{"hello":"world"}']),
 };

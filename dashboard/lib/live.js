@@ -42,7 +42,7 @@ function open() {
 const NAMES = [
   'tick', 'missed', 'message.enqueued', 'message.dead', 'message.commanded', 'message.relayed', 'attempt.started',
   'attempt.succeeded', 'attempt.failed', 'attempt.timed_out', 'attempt.yielded', 'attempt.progressed', 'lease.lost',
-  'leases.rescued', 'job.declared', 'job.fired', 'job.misfired', 'misfires.found', 'job.skipped', 'job.steered', 'job.retired',
+  'leases.rescued', 'job.declared', 'job.fired', 'job.misfired', 'misfires.found', 'job.skipped', 'job.steered', 'job.retired', 'alert.raised', 'alert.cleared', 'configuration.refused',
   'subscription.steered', 'circuit.opened', 'circuit.half_opened', 'circuit.closed', 'queue.steered', 'service.failed',
   'process.started', 'process.stopping', 'process.stopped',
 ];
@@ -94,10 +94,11 @@ export function useStream() {
 
 /**
  * Loads data and keeps it fresh: at once, when `key` changes, on the events in `on` (at most once per `every`
- * milliseconds), and every `every` milliseconds when `poll` is set. Old data stays until the new is there.
+ * milliseconds), and every `every` milliseconds when `poll` is set. Old data stays until the new is there;
+ * `answeredAt` says when it came, in milliseconds since the epoch.
  */
 export function useLoad(load, key, { on = [], every = 1_000, poll = false } = {}) {
-  const [loaded, setLoaded] = useState({ data: null, error: null, loading: true, key: null });
+  const [loaded, setLoaded] = useState({ data: null, error: null, loading: true, key: null, answeredAt: null });
   const run = useRef(() => {});
   useEffect(() => {
     let over = false, busy = false, again = false, last = 0, later = null;
@@ -108,10 +109,10 @@ export function useLoad(load, key, { on = [], every = 1_000, poll = false } = {}
       busy = true; last = Date.now();
       try {
         const data = await load(controller.signal);
-        if (!over) setLoaded({ data, error: null, loading: false, key });
+        if (!over) setLoaded({ data, error: null, loading: false, key, answeredAt: Date.now() });
       } catch (error) {
         if (!over && error.name !== 'AbortError') {
-          setLoaded((before) => ({ data: before.key === key ? before.data : null, error, loading: false, key }));
+          setLoaded((before) => ({ data: before.key === key ? before.data : null, error, loading: false, key, answeredAt: before.key === key ? before.answeredAt : null }));
         }
       }
       busy = false;

@@ -1,6 +1,6 @@
 // The pieces every page is made of.
 
-import { html, useEffect, useRef, useState, useId, createContext, useContext } from './html.js';
+import { html, useEffect, useRef, useState, useId, createContext, createPortal, useContext } from './html.js';
 import { may, useSession } from './session.js';
 import { shell } from '../texts.js';
 
@@ -86,19 +86,19 @@ export function Cli({ line }) {
   return html`<div class="cli"><code tabindex="0">${line}</code><button type="button" class="quiet" onClick=${copy} aria-label=${shell.copy}>${copied ? shell.copied : shell.copy}</button></div>`;
 }
 
-/** A dialog in front of the page. Escape and a click outside close it. */
+/** A dialog in front of the page, at the end of the document, so that it inherits nothing from where it was opened. Escape and a click outside close it. */
 export function Dialog({ title, onClose, children, footer, wide = false }) {
   const place = useRef(null);
   const id = useId();
   useEffect(() => { const dialog = place.current; dialog.showModal(); return () => dialog.close(); }, []);
-  return html`<dialog ref=${place} class=${wide ? 'wide' : ''} aria-labelledby=${id} onCancel=${(event) => { event.preventDefault(); onClose(); }}
+  return createPortal(html`<dialog ref=${place} class=${wide ? 'wide' : ''} aria-labelledby=${id} onCancel=${(event) => { event.preventDefault(); onClose(); }}
       onMouseDown=${(event) => { if (event.target === place.current) onClose(); }}>
     <form method="dialog" onSubmit=${(event) => event.preventDefault()}>
       <header><h2 id=${id}>${title}</h2><button type="button" class="quiet" onClick=${onClose} aria-label=${shell.close}>✕</button></header>
       <div class="body">${children}</div>
       ${footer ? html`<footer>${footer}</footer>` : null}
     </form>
-  </dialog>`;
+  </dialog>`, document.body);
 }
 
 /** Asks before something that cannot be taken back; names the count and the line for the shell. */

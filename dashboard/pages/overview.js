@@ -5,7 +5,7 @@ import { get } from '../lib/api.js';
 import { useLoad } from '../lib/live.js';
 import { refine } from '../lib/route.js';
 import { RANGES } from '../lib/series.js';
-import { length } from '../lib/time.js';
+import { length, useTick } from '../lib/time.js';
 import { short } from '../lib/number.js';
 import { Choice } from '../lib/choice.js';
 import { Head, Loaded } from '../lib/ui.js';
@@ -13,9 +13,11 @@ import { Panel } from './overview/panel.js';
 import { Health } from './overview/health.js';
 import { Tiles } from './overview/tiles.js';
 import { Brushed } from './overview/brushed.js';
-import { Dead, Late, Marks, Next, Problems, Running, Welcome } from './overview/lists.js';
+import { Dead, Failing, Late, Marks, Next, Problems, Running, Welcome } from './overview/lists.js';
 import { overview as text } from '../texts.js';
 
+/** What costs the storage much to find is found less often; past this it is said. */
+const OLD_AFTER = 10_000;
 const RATE = (value) => (value >= 1_000 ? short(value) : Math.round(value * 10) / 10);
 const isEmpty = (data) => data.next.length === 0 && data.running.length === 0 && Object.values(data.counts).every((count) => count === 0);
 
@@ -39,13 +41,21 @@ function Charts({ shared }) {
     </div>`;
 }
 
+/** Says how old the rest of the page is, when it is. */
+function Old({ at }) {
+  useTick();
+  const age = Date.now() - new Date(at);
+  return age > OLD_AFTER ? html`<p class="notice warn" role="status">${text.old(length(Math.floor(age / 1_000) * 1_000))}</p>` : null;
+}
+
 function Body({ data, query, range }) {
   const { charts } = text;
   const chosen = query.from && query.to ? [query.from, query.to] : null;
   const shared = { range, marks: data.marks, onBrush: brush, chosen };
   return html`
-    <${Health} data=${data} />
+    <${Old} at=${data.at} />
     ${isEmpty(data) ? html`<${Welcome} />` : null}
+    ${data.failing.length > 0 ? html`<${Failing} rows=${data.failing} count=${data.health.failing_count} />` : null}
     <${Tiles} data=${data} />
     <div class="grid two beside">
       <div class="stack">
@@ -65,5 +75,6 @@ export function Overview({ route }) {
   const choices = Object.entries(text.ranges).map(([id, label]) => ({ id, label }));
   return html`
     <${Head} title=${text.title} about=${text.about}><${Choice} label=${text.range} choices=${choices} current=${range} onChoose=${(id) => refine({ range: id, from: null, to: null })} /><//>
+    <${Health} />
     <${Loaded} of=${loaded} skeleton=${12}>${(data) => html`<${Body} data=${data} query=${route.query} range=${range} />`}<//>`;
 }

@@ -1,4 +1,4 @@
-// Settings: people, tokens, web hooks, rules and the configuration; one tab each.
+// Settings: people, tokens, webhooks, rules and the configuration; one tab each.
 
 import { html } from '../lib/html.js';
 import { may, useSession } from '../lib/session.js';

@@ -1,5 +1,7 @@
 // Texts of the page of a job and of its dialogs.
 
+import { some } from './words.js';
+
 export const job = {
   crumb: 'Jobs',
   gone: 'There is no such job.',
@@ -9,7 +11,7 @@ export const job = {
     paused: (by) => `Paused by ${by}.`, until: 'Goes on by itself', forever: 'It stays paused until somebody resumes it.',
     late: (length) => `It should have fired ${length} ago.`, lateHint: 'No scheduler has fired it: look whether a process with the role scheduler runs.', workers: 'Processes',
     running: (count) => (count === 1 ? 'One run is going on.' : `${count} runs are going on.`), next: 'Next run', never: 'It has never run.', noNext: 'No further time is planned.',
-    failing: (count) => `The last ${count} runs failed.`, lastError: 'The last error', good: 'On time.', message: 'The message', waiting: 'A run waits',
+    failing: (count) => (count === 1 ? 'The last run failed.' : `The last ${count} runs failed.`), lastError: 'The last error', good: 'On time.', message: 'The message', waiting: 'A run waits', waits: 'A run is due and waits.',
   },
   facts: {
     schedule: 'Schedule', expression: 'Expression', zone: 'Zone', next: 'Next', last: 'Last', cursor: 'Cursor', runs: 'Runs so far', queue: 'Queue', topic: 'Topic', priority: 'Priority', overlap: 'Overlap', misfire: 'Misfire', retry: 'Retry', timeout: 'Timeout',
@@ -21,11 +23,11 @@ export const job = {
     title: 'Every time of the schedule, with what was decided and why', none: 'No time of the schedule lies in this range.', now: 'now', older: 'Older', newer: 'Newer', today: 'Around now', all: 'Everything',
     decisions: { ran: 'ran', failed: 'failed', skipped: 'skipped', running: 'running', waiting: 'waiting', planned: 'planned', missed: 'missed' },
     columns: { nominal: 'Planned for', decision: 'Decision', reason: 'Reason', late: 'Began late by', attempts: 'Attempts', message: 'Message' },
-    show: 'show', ahead: (count) => `${count} further planned ${count === 1 ? 'time' : 'times'}: show`, label: (count) => `${count} times`, filter: 'Show only', cells: 'One cell per time, oldest first',
+    show: 'show', ahead: (count) => `${count} further planned ${count === 1 ? 'time' : 'times'}: show`, label: (count) => `${count} ${count === 1 ? 'time' : 'times'}`, filter: 'Show only', cells: 'One cell per time, oldest first',
   },
   history: {
     durations: 'How long each run took', none: 'It has not run yet.', noMatch: 'No run ended so.', all: 'Every ending',
-    columns: { nominal: 'Planned for', ending: 'Ending', started: 'Started', waited: 'Waited', took: 'Took', attempt: 'Attempt', note: 'Note' }, log: 'Log', manual: 'by hand', ending: 'Ending', label: (count, top) => `${count} runs; the longest took ${top}`,
+    columns: { nominal: 'Planned for', ending: 'Ending', started: 'Started', waited: 'Waited', took: 'Took', attempt: 'Attempt', note: 'Note' }, log: 'Log', manual: 'by hand', ending: 'Ending', label: (count, top) => `${count} ${count === 1 ? 'run' : 'runs'}; the longest took ${top}`,
   },
   upcoming: {
     none: 'No further time is planned.', noneText: 'It is paused, retired, or its schedule has ended.', count: 'How many', columns: { at: 'Your time', local: 'Local time', note: 'Remark', skip: 'Skip' }, skipped: 'will be skipped', clock: 'clock change', skip: 'Skip this one', in: 'When',
@@ -61,7 +63,11 @@ export const job = {
   },
   backfill: {
     title: (name) => `Backfill ${name}`, about: 'Runs occurrences of the past, each in its own name. The schedule is left alone, and nothing runs twice.', from: 'From', to: 'Before', which: 'Which', whiches: { missing: 'those that never ran', all: 'all of them' }, order: 'Order', orders: { oldest: 'oldest first', newest: 'newest first' }, max: 'At most', look: 'Look what would run', button: (count) => `Run ${count}`,
-    found: (count) => (count === 1 ? 'One occurrence would run.' : `${count} occurrences would run.`), present: (count) => `${count} have run already and are left out.`, duplicates: (count) => `${count} are there already.`, more: 'The range holds more; they are left for another time.', none: 'Nothing would run.', done: (count) => `${count} messages were stored.`,
+    found: (count) => (count === 1 ? 'One occurrence would run.' : `${count} occurrences would run.`), present: (count) => `${count} ${count === 1 ? 'has run already and is' : 'have run already and are'} left out.`, duplicates: (count) => `${count} ${count === 1 ? 'is' : 'are'} there already.`, more: 'The range holds more; they are left for another time.', none: 'Nothing would run.', done: (count) => (count === 1 ? 'One run was started.' : `${count} runs were started.`),
   },
-  remove: { title: (name) => `Delete ${name}`, text: (name) => `The job ${name} fires no more and leaves the list. Its history and its messages stay.`, button: 'Delete 1 job', done: (name) => `${name} was deleted.` },
+  remove: {
+    title: (name) => `Delete ${name}`, text: (name, waiting) => `Deletes the job ${name}, its whole history and ${waiting}. Runs that have started end as they would. This cannot be undone.`,
+    none: 'no waiting messages', waiting: (count, number, more) => `${more ? 'at least ' : ''}${some(count, number, 'waiting message')}`, counting: 'Counting what would be deleted …', unknown: 'all waiting messages',
+    type: (name) => `Write ${name} to confirm`, button: 'Delete', done: (name) => `${name} was deleted.`,
+  },
 };

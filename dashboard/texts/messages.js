@@ -12,7 +12,7 @@ export const messages = {
     label: 'Filter', placeholder: 'Filter: state:dead topic:send-email attempt>3 age>5m, or any words', suggestions: 'Suggestions', clear: 'Clear', apply: 'Apply', keys: 'Enter applies, Tab takes a suggestion.',
   },
   views: {
-    label: 'Views', none: 'No view is kept yet.', save: 'Keep this filter', saved: (name) => `“${name}” is kept.`, remove: (name) => `Forget ${name}`, removed: (name) => `“${name}” is forgotten.`, title: 'Keep this filter as a view', name: 'Name', button: 'Keep', everyone: 'Everybody who looks at this server sees it.', all: 'no filter',
+    label: 'Views', none: 'No view is kept yet.', save: 'Keep this filter', saved: (name) => `“${name}” is kept.`, remove: (name) => `Forget ${name}`, removed: (name) => `“${name}” is forgotten.`, title: 'Keep this filter as a view', name: 'Name', button: 'Keep', yours: 'Only you see it, wherever you sign in.', all: 'no filter',
   },
   columns: { message: 'Message', state: 'State', queue: 'Queue and key', job: 'Job', due: 'When', made: 'Made', attempt: 'Attempt', error: 'Last failure' },
   moment: { due: 'due', running: 'was due', ended: 'ended' },

@@ -8,7 +8,7 @@ export const sweep = {
   so: (done, total, more) => `${done} of ${more ? 'at least ' : ''}${total}`,
   stop: 'Stop here',
   applied: (count, verb) => `${count} ${verb}.`,
-  requested: (count) => `${count} handlers were asked to stop.`,
-  refused: (count) => `${count} were refused: by then their state did not allow it.`,
+  requested: (count) => `${count} ${count === '1' ? 'handler was' : 'handlers were'} asked to stop.`,
+  refused: (count) => `${count} ${count === '1' ? 'was' : 'were'} refused: by then the state did not allow it.`,
   unreached: 'There may be more that were not reached; narrow the filter and do it again.',
 };

@@ -40,7 +40,7 @@ pub(crate) async fn main() -> punctual::Result<()> {
 // Output:
 // short: attempt 1
 // long: attempt 1
-// stopped; 1 attempts were interrupted and given back
+// stopped; 1 attempt was interrupted and given back
 // long: attempt 1
 // attempt 1 succeeded
 // attempt 1 released

@@ -8,6 +8,7 @@ mod dead_letters;
 mod events;
 mod everywhere;
 mod executions;
+mod health;
 mod jobs;
 mod messages;
 #[cfg(feature = "oidc")]
@@ -37,7 +38,7 @@ use utoipa::openapi::Server;
 use utoipa::{Modify, OpenApi};
 use utoipa_axum::router::OpenApiRouter;
 
-pub(crate) use dead_letters::DeadGroups;
+pub(crate) use dead_letters::{DeadGroups, grouped as dead_groups};
 pub(crate) use events::{check_kinds, means};
 pub(crate) use executions::milliseconds;
 pub(crate) use messages::BATCH_LENGTH_MAX;
@@ -88,6 +89,7 @@ pub(crate) fn routes() -> Router<App> {
         .merge(webhooks::routes())
         .merge(events::routes())
         .merge(overview::routes())
+        .merge(health::routes())
         .merge(series::routes())
         .merge(settings::routes())
         .merge(views::routes());

@@ -15,6 +15,7 @@ use crate::metrics::Meters;
 use crate::node::{Identity, Node};
 use crate::queues::Ours;
 use crate::redact::Redaction;
+use crate::targets::Guard;
 
 /// What the server is made of.
 #[derive(Clone)]
@@ -45,6 +46,7 @@ struct Inner {
     demo: bool,
     redaction: Arc<Redaction>,
     opened: Option<Arc<(String, Opened)>>,
+    guard: Option<Guard>,
     ours: Arc<Ours>,
     node: Arc<Node>,
     #[cfg(feature = "otlp")]
@@ -60,7 +62,7 @@ impl App {
         let redaction = Redaction::new(&RedactConfig::default().names).unwrap_or_default();
         let (redaction, ours) = (Arc::new(redaction), Arc::default());
         let node = Arc::new(Node::new(parts.clock.now()));
-        let (demo, opened) = (false, None);
+        let (demo, opened, guard) = (false, None, None);
         let inner = Inner {
             parts,
             audit,
@@ -68,6 +70,7 @@ impl App {
             demo,
             redaction,
             opened,
+            guard,
             ours,
             node,
             #[cfg(feature = "otlp")]
@@ -127,6 +130,17 @@ impl App {
     #[must_use]
     pub fn stored_in(self, kind: impl Into<String>, opened: Opened) -> Self {
         self.with(|inner| inner.opened = Some(Arc::new((kind.into(), opened))))
+    }
+
+    /// Says which addresses webhooks may have; without it every address is kept, and a call decides.
+    #[must_use]
+    pub fn guarded(self, guard: Guard) -> Self {
+        self.with(|inner| inner.guard = Some(guard))
+    }
+
+    /// What says which addresses may be called, when that is known here.
+    pub(crate) fn guard(&self) -> Option<&Guard> {
+        self.inner.guard.as_ref()
     }
 
     /// Says who this node is, what its process counts, and the configuration in force without secrets.

@@ -98,11 +98,12 @@ impl Assembly {
         })
         .demonstrating(demo)
         .stored_in(kind_of(&address), opened.clone())
+        .guarded(tools.guard().clone())
         .on_node(identity(config), meters, serde_json::to_value(config.hidden()).ok());
         let app = watching.requests(configured(app, config)?);
         warn_without_users(&app).await;
         let schedules = roles.contains(&ServerRole::Scheduler);
-        let mut reloader = Reloader::new(&loaded, sources, punctual.clone(), tools);
+        let mut reloader = Reloader::new(&loaded, sources, app.clone(), tools);
         if schedules {
             reloader.first(&loaded.config).await?;
         }
@@ -206,6 +207,7 @@ fn builder(config: &Config, opened: &Opened, tools: &Tools) -> Builder {
         .configure_from_env()
         .options(|options| {
             options.retention = config.retention.history.map(Length::get);
+            options.dashboard_url.clone_from(&config.server.public_url);
         });
     let mut queues: Vec<(&str, usize)> = config
         .queues

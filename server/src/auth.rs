@@ -32,6 +32,7 @@ pub use self::oidc::Oidc;
 pub(crate) use self::oidc::{Attempt, Person, Provider};
 #[cfg(feature = "oidc")]
 pub(crate) use self::origin::address as address_of;
+pub(crate) use self::password::LENGTH_MIN as PASSWORD_LENGTH_MIN;
 pub(crate) use self::session::{COOKIE_NAME, csrf_of};
 pub use self::token::Scope;
 pub(crate) use self::token::{Owner, Token};

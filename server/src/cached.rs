@@ -74,6 +74,23 @@ impl<T: Clone> Cached<T> {
         self.found(clock, find).await
     }
 
+    /// The answer, never older than `age`, however costly it is: for what must not look better than it is.
+    pub(crate) async fn get_fresh(
+        &self,
+        clock: &dyn Clock,
+        age: Duration,
+        find: impl Future<Output = Result<T>>,
+    ) -> Result<T> {
+        if let Some(answer) = self.fresh(clock.now(), age) {
+            return Ok(answer);
+        }
+        let _finding = self.finding.lock().await;
+        if let Some(answer) = self.fresh(clock.now(), age) {
+            return Ok(answer);
+        }
+        self.found(clock, find).await
+    }
+
     /// Finds a costly answer anew that no longer holds, when somebody asked for it lately; whoever asks
     /// meanwhile gets the one before.
     pub(crate) async fn renew(
@@ -104,6 +121,12 @@ impl<T: Clone> Cached<T> {
     /// Forgets the answer, because something changed that it is about.
     pub(crate) fn forget(&self) {
         *self.slot() = None;
+    }
+
+    fn fresh(&self, now: Timestamp, age: Duration) -> Option<T> {
+        let slot = self.slot();
+        let found = slot.as_ref().filter(|found| found.at <= now)?;
+        (between(found.at, now) < age).then(|| found.answer.clone())
     }
 
     fn known(&self, now: Timestamp, age: Duration) -> Option<T> {
@@ -148,6 +171,23 @@ mod tests {
         };
         let answers = futures_util::future::join_all((0..5).map(|_| ask())).await;
         assert!(answers.into_iter().all(|answer| answer.unwrap() == 0));
+        clock.advance(Duration::from_millis(999));
+        assert_eq!(ask().await.unwrap(), 0);
+        clock.advance(Duration::from_millis(1));
+        assert_eq!(ask().await.unwrap(), 1);
+    }
+
+    #[tokio::test]
+    async fn what_must_be_fresh_is_never_older_however_costly() {
+        let clock = ManualClock::new(Timestamp::UNIX_EPOCH);
+        let (cached, found) = (Cached::default(), AtomicU32::new(0));
+        let ask = || {
+            cached.get_fresh(&clock, Duration::from_secs(1), async {
+                clock.advance(Duration::from_millis(200));
+                Ok(found.fetch_add(1, Ordering::Relaxed))
+            })
+        };
+        assert_eq!(ask().await.unwrap(), 0);
         clock.advance(Duration::from_millis(999));
         assert_eq!(ask().await.unwrap(), 0);
         clock.advance(Duration::from_millis(1));

@@ -1,23 +1,29 @@
 //! How this node is, for load balancers, orchestrators and people. Anybody may ask: it says nothing of what
 //! is in messages, changes nothing, and asks the storage at most once a second.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::routing::get;
 use axum::{Json, Router};
+use jiff::Timestamp;
 use punctual::Result;
+use punctual::clock::{add, within};
 use punctual::health::{Condition, Health};
 use serde::Serialize;
 use serde_json::{Value, json};
 
+use crate::alerts::{self, AlertKind, AlertView, Alerts};
 use crate::api::milliseconds;
 use crate::app::App;
 use crate::problem::Answer;
 
-/// How long an answer holds.
+/// How long an answer holds, however costly it was: a storage that is gone must show soon.
 const AGE: Duration = Duration::from_secs(1);
+/// How long it is waited for alerts; what was found before holds meanwhile.
+const ALERTS_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// What this file answers.
 pub(crate) fn routes() -> Router<App> {
@@ -27,17 +33,83 @@ pub(crate) fn routes() -> Router<App> {
         .route("/health/ready", get(ready))
 }
 
-/// How this process is, as it was found at most a second ago.
-pub(crate) async fn looked(app: &App) -> Result<Health> {
+/// How a node is, and what a person should look at.
+#[derive(Clone, Debug)]
+pub(crate) struct NodeHealth {
+    /// When it was found.
+    pub(crate) at: Timestamp,
+    /// The health of the process; degraded at least while there are alerts, which are among its reasons.
+    pub(crate) health: Health,
+    /// What was found besides the process itself.
+    pub(crate) alerts: Arc<Alerts>,
+    /// All of it, a sentence for each kind, the most urgent first.
+    pub(crate) views: Vec<AlertView>,
+}
+
+impl NodeHealth {
+    fn new(at: Timestamp, mut health: Health, alerts: Arc<Alerts>) -> Self {
+        let mut views: Vec<AlertView> =
+            health.reasons.iter().map(|reason| AlertView::of_server(reason)).collect();
+        let found = alerts.views();
+        if !found.is_empty() {
+            health.condition = health.condition.max(Condition::Degraded);
+            health.reasons.extend(found.iter().map(|view| view.text.clone()));
+        }
+        views.extend(found);
+        Self { at, health, alerts, views }
+    }
+
+    /// A node that cannot say how it is.
+    pub(crate) fn unknown(app: &App, reason: String) -> Self {
+        let health = Health {
+            condition: Condition::Unhealthy,
+            reasons: vec![reason],
+            stale: 0,
+            storage_latency: None,
+            last_tick_age: None,
+            late_schedules: 0,
+            dead: 0,
+            queue_depth: 0,
+        };
+        Self::new(app.clock.now(), health, Arc::new(alerts::without_storage(app)))
+    }
+}
+
+/// How this process is by itself, as it was found at most a second ago.
+async fn of_process(app: &App) -> Result<Health> {
     let find = async {
         let (admin, counts) =
             (app.punctual.admin(), app.node().live.costly_counts(app.clock.now()));
-        Ok(match counts {
+        let health = match counts {
             Some(counts) => admin.health_with(&counts).await,
             None => admin.health().await,
-        })
+        };
+        if health.storage_latency.is_none() {
+            // Lists that were costly to find are not given out as if they were current.
+            app.node().forget_lists();
+        }
+        Ok(health)
     };
-    app.node().health.get(&*app.clock, AGE, find).await
+    app.node().health.get_fresh(&*app.clock, AGE, find).await
+}
+
+/// How this node is, as it was found at most a second ago; alerts are a few seconds old.
+pub(crate) async fn looked(app: &App) -> Result<NodeHealth> {
+    let mut health = of_process(app).await?;
+    let at = app.clock.now();
+    if health.storage_latency.is_none() {
+        return Ok(NodeHealth::new(at, health, Arc::new(alerts::without_storage(app))));
+    }
+    let found = match within(&*app.clock, add(at, ALERTS_TIMEOUT), alerts::current(app)).await {
+        Some(found) => found.map_err(|error| error.to_string()),
+        None => Err(format!("no answer within {} s", ALERTS_TIMEOUT.as_secs())),
+    };
+    let found = found.unwrap_or_else(|error| {
+        health.condition = health.condition.max(Condition::Degraded);
+        health.reasons.push(format!("it is not known whether jobs fail or queues wait: {error}"));
+        Arc::new(alerts::without_storage(app))
+    });
+    Ok(NodeHealth::new(at, health, found))
 }
 
 /// One part of a node.
@@ -50,16 +122,16 @@ struct Component {
 
 /// Everything: 503 when it does not do its work.
 async fn whole(State(app): State<App>) -> Answer<(StatusCode, Json<Value>)> {
-    let health = looked(&app).await?;
-    let mut answer = serde_json::to_value(&health).unwrap_or_default();
-    answer["components"] = components(&health);
+    let node = looked(&app).await?;
+    let mut answer = serde_json::to_value(&node.health).unwrap_or_default();
+    answer["components"] = components(&node);
     answer["version"] = env!("CARGO_PKG_VERSION").into();
-    Ok((status(health.condition), Json(answer)))
+    Ok((status(node.health.condition), Json(answer)))
 }
 
-/// Whether it can take requests: its loops run and its storage answers.
+/// Whether it can take requests: its loops run and its storage answers. Alerts are none of its business.
 async fn ready(State(app): State<App>) -> Answer<(StatusCode, Json<Value>)> {
-    let health = looked(&app).await?;
+    let health = of_process(&app).await?;
     if app.punctual.is_stopping() {
         let answer = json!({ "ready": false, "reasons": ["the process is stopping"] });
         return Ok((StatusCode::SERVICE_UNAVAILABLE, Json(answer)));
@@ -75,7 +147,9 @@ fn status(condition: Condition) -> StatusCode {
     }
 }
 
-fn components(health: &Health) -> Value {
+/// The parts of a node, each with its condition.
+pub(crate) fn components(node: &NodeHealth) -> Value {
+    let NodeHealth { health, alerts, .. } = node;
     let latency_ms = health.storage_latency.map(milliseconds);
     let tick_age_ms = health.last_tick_age.map(milliseconds);
     let storage = when(latency_ms.is_none(), Condition::Unhealthy);
@@ -84,6 +158,12 @@ fn components(health: &Health) -> Value {
     let scheduler = when(stands_still || tick_age_ms.is_none(), Condition::Unhealthy)
         .max(when(health.late_schedules > 0, Condition::Degraded));
     let component = |condition, data| Component { condition, data };
+    let counted = |kinds: &[AlertKind]| {
+        let count: usize = kinds.iter().map(|kind| alerts.count(*kind)).sum();
+        component(when(count > 0, Condition::Degraded), json!({ "count": count }))
+    };
+    let waiting = [AlertKind::QueueWithoutWorker, AlertKind::QueuePaused, AlertKind::QueueLate];
+    let new_dead = alerts.count(AlertKind::DeadLetters) > 0;
     json!({
         "storage": component(storage, json!({ "latency_ms": latency_ms })),
         "scheduler": component(
@@ -95,7 +175,14 @@ fn components(health: &Health) -> Value {
             json!({ "count": health.stale }),
         ),
         "queue_depth": component(Condition::Healthy, json!({ "count": health.queue_depth })),
-        "dead_letters": component(Condition::Healthy, json!({ "count": health.dead })),
+        "dead_letters": component(
+            when(new_dead, Condition::Degraded),
+            json!({ "count": health.dead }),
+        ),
+        "failing_jobs": counted(&[AlertKind::JobFailing]),
+        "waiting_queues": counted(&waiting),
+        "webhooks": counted(&[AlertKind::WebhookFailing]),
+        "configuration": counted(&[AlertKind::ConfigurationRefused]),
     })
 }
 

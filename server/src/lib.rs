@@ -6,6 +6,7 @@
 //! line does when it works on a storage directly. [`dashboard`] is that router in one line for an application
 //! that embeds Punctual.
 
+mod alerts;
 mod api;
 mod app;
 mod assembly;
@@ -66,6 +67,6 @@ pub use spec::{
     COMMAND_TOPIC, CommandTarget, FieldError, HTTP_TOPIC, HttpTarget, JobSpec, PUBLISH_TOPIC,
     PublishTarget, RetrySpec, Secret, Signature, Statuses, Target, Work,
 };
-pub use targets::{Guard, Purpose, Tools, Vault, sign};
+pub use targets::{Guard, Purpose, TEST_TOPIC, Tools, Vault, sign};
 pub use template::{Escape, Facts, Template};
 pub use webhooks::{WEBHOOK_QUEUE, WEBHOOK_TOPIC, Webhooks};

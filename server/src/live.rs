@@ -91,6 +91,11 @@ impl Live {
         self.counts.costly(now)
     }
 
+    /// Forgets how many messages there are, because the storage does not answer.
+    pub(crate) fn forget_counts(&self) {
+        self.counts.forget();
+    }
+
     /// Somebody looks.
     pub(crate) fn looked(&self, now: Timestamp) {
         *lock(&self.looked_at) = Some(now);

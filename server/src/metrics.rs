@@ -13,7 +13,7 @@ use axum::http::header::CONTENT_TYPE;
 use axum::response::IntoResponse;
 use axum::routing::get;
 use punctual::Event;
-use punctual::measure::{Amount, BOUNDS_MS, METERS, MeterKind, Reading, TopicNames, readings};
+use punctual::measure::{Amount, BOUNDS_MS, LabelNames, METERS, MeterKind, Reading, readings};
 
 use crate::app::App;
 use crate::caller::{Caller, Role};
@@ -35,7 +35,7 @@ pub struct Meters(Arc<Kept>);
 
 #[derive(Default)]
 struct Kept {
-    topics: TopicNames,
+    names: LabelNames,
     series: Mutex<BTreeMap<(&'static str, String), Series>>,
 }
 
@@ -57,7 +57,7 @@ impl Meters {
     /// For [`Builder::on_event`](punctual::Builder::on_event).
     pub fn hook(&self) -> impl Fn(&Event) + Send + Sync + 'static {
         let kept = self.0.clone();
-        move |event| readings(event, &kept.topics, &mut |reading| kept.note(&reading))
+        move |event| readings(event, &kept.names, &mut |reading| kept.note(&reading))
     }
 
     fn write(&self, text: &mut Text) {

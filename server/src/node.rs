@@ -11,6 +11,7 @@ use punctual::status::Status;
 use serde_json::Value;
 use tokio::sync::Semaphore;
 
+use crate::alerts::{Alerts, Refused};
 use crate::api::{DeadGroups, Measured, TopicsSeen};
 use crate::cached::Cached;
 use crate::live::Live;
@@ -57,6 +58,9 @@ pub(crate) struct Node {
     /// Queues that were paused because this process is to be quiet.
     pub(crate) hushed: Mutex<BTreeSet<Queue>>,
     pub(crate) health: Cached<Health>,
+    pub(crate) alerts: Cached<Arc<Alerts>>,
+    /// The configuration that was read again and refused, while it is not put right.
+    pub(crate) refused: Mutex<Option<Refused>>,
     pub(crate) overview: Cached<Value>,
     pub(crate) dead_groups: Cached<Arc<DeadGroups>>,
     pub(crate) queues_measured: Cached<Arc<Measured>>,
@@ -71,6 +75,17 @@ pub(crate) struct Node {
 }
 
 impl Node {
+    /// Forgets every list that was found before, because the storage does not answer.
+    pub(crate) fn forget_lists(&self) {
+        self.overview.forget();
+        self.dead_groups.forget();
+        self.queues_measured.forget();
+        self.statuses.forget();
+        self.topics_seen.forget();
+        self.alerts.forget();
+        self.live.forget_counts();
+    }
+
     /// A node that has just started.
     pub(crate) fn new(now: Timestamp) -> Self {
         Self {
@@ -85,6 +100,8 @@ impl Node {
             met: Mutex::default(),
             hushed: Mutex::default(),
             health: Cached::default(),
+            alerts: Cached::default(),
+            refused: Mutex::default(),
             overview: Cached::default(),
             dead_groups: Cached::default(),
             queues_measured: Cached::default(),

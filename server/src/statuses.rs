@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use punctual::Result;
 use punctual::status::Status;
+use punctual::{Error, Result};
 
 use crate::app::App;
 
@@ -28,6 +28,14 @@ pub(crate) async fn renew(app: &App) -> Result<()> {
     app.node().statuses.renew(&*app.clock, find(app)).await
 }
 
+/// An error while the storage does not answer: a list of what this process declares by itself would look like
+/// the whole, and be empty where jobs are declared elsewhere.
 async fn find(app: &App) -> Result<Arc<Status>> {
-    Ok(Arc::new(app.punctual.admin().status().await))
+    let status = app.punctual.admin().status().await;
+    match &status.storage_error {
+        Some(error) => Err(Error::unavailable(format!(
+            "the storage does not answer, so jobs are not known: {error}"
+        ))),
+        None => Ok(Arc::new(status)),
+    }
 }

@@ -16,7 +16,7 @@ mod vault;
 use std::sync::Arc;
 
 use punctual::model::Topic;
-use punctual::{Builder, Clock, HandlerError, Result};
+use punctual::{Builder, Clock, Context, HandlerError, Result};
 
 pub use guard::Guard;
 pub(crate) use post::Posted;
@@ -27,6 +27,10 @@ pub use vault::{Purpose, Vault};
 
 use crate::config::{CommandConfig, Config};
 use crate::spec::{COMMAND_TOPIC, HTTP_TOPIC, PUBLISH_TOPIC, Target};
+
+/// The topic of messages that are sent to see whether anything arrives: every server handles them, and each
+/// succeeds. The first command that an empty dashboard offers publishes one.
+pub const TEST_TOPIC: &str = "punctual-test";
 
 /// What targets work with.
 #[derive(Clone)]
@@ -56,12 +60,18 @@ impl Tools {
         &self.vault
     }
 
+    /// What says which addresses may be called.
+    pub fn guard(&self) -> &Guard {
+        &self.guard
+    }
+
     /// Gives a builder the handlers of the targets.
     pub fn register(&self, builder: Builder) -> Builder {
         builder
             .handler(Topic::system(HTTP_TOPIC), http::HttpRunner(self.clone()))
             .handler(Topic::system(COMMAND_TOPIC), command::CommandRunner(self.clone()))
             .handler(Topic::system(PUBLISH_TOPIC), publish::PublishRunner)
+            .handler(TEST_TOPIC, async |context: Context| context.report_success("it arrived"))
     }
 }
 

@@ -47,6 +47,9 @@ pub(crate) struct Webhook {
     pub(crate) created_at: Timestamp,
     pub(crate) last_at: Option<Timestamp>,
     pub(crate) last_status: Option<u16>,
+    /// Why the last delivery that failed did.
+    #[serde(default)]
+    pub(crate) last_error: Option<String>,
 }
 
 /// Which events of the chosen kinds; an empty filter means all.

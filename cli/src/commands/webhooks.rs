@@ -10,9 +10,12 @@ use super::executions;
 use super::paging::Paging;
 use crate::client::Call;
 use crate::desk::{Desk, Reach, at_desk};
-use crate::failure::Failure;
-use crate::render::{Table, away, word};
+use crate::failure::{Code, Failure};
+use crate::render::{Table, away, one_line, took, word};
 use crate::terminal::tell;
+
+/// The most characters of a failure in a list.
+const FAILURE_LENGTH_MAX: usize = 100;
 
 /// Webhooks: who is told of which events.
 #[derive(Debug, Args)]
@@ -32,7 +35,7 @@ enum WebhooksCommand {
     Add(Add),
     /// Change where a webhook is, or what it is told.
     Edit(Edit),
-    /// Send a webhook an event to try it.
+    /// Send a webhook an event to try it, and wait for the answer.
     Test(Named),
     /// Stop a webhook.
     Disable(Named),
@@ -126,13 +129,7 @@ pub(crate) fn run(arguments: &WebhooksArgs) -> ExitCode {
             }
             WebhooksCommand::Add(wanted) => add(desk, wanted).await,
             WebhooksCommand::Edit(wanted) => edit(desk, wanted).await,
-            WebhooksCommand::Test(Named { id }) => {
-                let call = Call::post(&["webhooks", id, "test"], json!({}));
-                desk.show(call, |sent| {
-                    format!("On its way as the message {}.", word(&sent["message"]))
-                })
-                .await
-            }
+            WebhooksCommand::Test(Named { id }) => test(desk, id).await,
             WebhooksCommand::Disable(Named { id }) => switch(id, false).await,
             WebhooksCommand::Enable(Named { id }) => switch(id, true).await,
             WebhooksCommand::Deliveries(Deliveries { id, paging }) => {
@@ -148,6 +145,26 @@ pub(crate) fn run(arguments: &WebhooksArgs) -> ExitCode {
             }
         }
     })
+}
+
+/// Sends a delivery and says what came of it; fails when it did not arrive.
+async fn test(desk: &Desk, id: &str) -> Result<()> {
+    let tested = desk.ask(Call::post(&["webhooks", id, "test"], json!({}))).await?;
+    let (message, note) = (word(&tested["message"]), word(&tested["note"]));
+    match tested["ending"].as_str() {
+        Some("succeeded") => desk.print(&tested, |tested| {
+            format!("It arrived: {note}, after {}.", took(&tested["took_ms"]))
+        }),
+        ending => {
+            desk.print(&tested, |_| format!("The delivery is the message {message}."))?;
+            let failure = match ending {
+                Some(_) => Failure::new(Code::Failed, format!("it did not arrive: {note}")),
+                None => Failure::new(Code::Failed, "it has not ended yet; no process delivers it"),
+            };
+            let hint = format!("look at it with `punctual webhooks deliveries {id}`");
+            Err(failure.hint(hint).into())
+        }
+    }
 }
 
 async fn add(desk: &Desk, add: &Add) -> Result<()> {
@@ -191,7 +208,8 @@ async fn edit(desk: &Desk, edit: &Edit) -> Result<()> {
 /// Webhooks, one on a line.
 fn rows(desk: &Desk, items: &[Value]) -> Table {
     let now = desk.client.now();
-    let mut table = Table::new(&["id", "url", "status", "events", "failures", "last sent"]);
+    let mut table =
+        Table::new(&["id", "url", "status", "events", "failures", "last sent", "last failure"]);
     for webhook in items {
         let status = match (webhook["enabled"].as_bool(), &webhook["disabled_reason"]) {
             (Some(false), Value::Null) => "disabled".to_owned(),
@@ -205,6 +223,7 @@ fn rows(desk: &Desk, items: &[Value]) -> Table {
             word(&webhook["events"]),
             word(&webhook["failures"]),
             away(&webhook["last_at"], now),
+            one_line(&word(&webhook["last_error"]), FAILURE_LENGTH_MAX),
         ]);
     }
     table

@@ -226,17 +226,48 @@ fn people_tokens_and_webhooks_are_kept() {
     assert!(!tokens.to_string().contains(secret.trim()));
     assert!(site.printed(&["tokens", "list"]).contains("ci"));
     site.printed(&["tokens", "revoke", tokens["items"][0]["id"].as_str().unwrap(), "--yes"]);
+    let (code, said) = site.refused(&["webhooks", "add", "http://127.0.0.1:9/hook"]);
+    assert!(code == 2 && said.contains("http.allow"), "the guard refuses it at once: {said}");
+}
+
+#[test]
+fn webhooks_are_tried_and_the_reason_of_a_failure_is_shown() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("punctual.toml");
+    std::fs::write(&file, "[http]\nallow = [\"127.0.0.1\"]\n").unwrap();
+    let config = file.display().to_string();
+    let site = Site::start(&["--storage", "memory:", "--config", &config]);
     let hook = site.json(&["webhooks", "add", "http://127.0.0.1:9/hook", "--events", "job.*"]);
     let id = hook["id"].as_str().unwrap().to_owned();
     assert!(site.printed(&["webhooks", "list"]).contains("127.0.0.1:9"));
     site.printed(&["webhooks", "disable", &id]);
     assert_eq!(site.json(&["webhooks", "list"])["items"][0]["enabled"], false);
     site.printed(&["webhooks", "enable", &id]);
-    site.printed(&["webhooks", "test", &id]);
+    let (code, said) = site.refused(&["webhooks", "test", &id]);
+    assert!(code == 1 && said.contains("it did not arrive: "), "{said}");
+    let hook = &site.json(&["webhooks", "list"])["items"][0];
+    assert!(hook["last_error"].is_string(), "{hook}");
     assert!(site.json(&["webhooks", "deliveries", &id])["items"].is_array());
     site.printed(&["webhooks", "delete", &id, "--yes"]);
+}
+
+// Finding P4 of the newcomer's review: "Nothing is wrong" beside dead letters and failing jobs.
+#[test]
+fn the_doctor_lists_what_a_person_should_look_at() {
+    let site = in_memory();
     let doctor = site.run(&["doctor", "--server", &site.url()], "");
     assert!(doctor.status.success(), "{}{}", text(&doctor.stdout), text(&doctor.stderr));
+    let create = ["jobs", "create", "call", "--cron", "0 3 1 1 *", "--url", "http://127.0.0.1:9/"];
+    site.printed(&[&create[..], &["--retry", "0"]].concat());
+    site.printed(&["jobs", "trigger", "call"]);
+    let found = (0..100).find_map(|_| {
+        let doctor = site.run(&["doctor", "--server", &site.url()], "");
+        let said = text(&doctor.stdout);
+        (doctor.status.code() == Some(1) && said.contains("failing job: call")).then_some(said)
+    });
+    let said = found.expect("the doctor never named the job that fails");
+    assert!(said.contains("dead letters: 1 message was given up in the last hour"), "{said}");
+    assert!(said.contains("condition  degraded"), "{said}");
 }
 
 #[test]

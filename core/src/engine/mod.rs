@@ -4,6 +4,7 @@
 mod attempt;
 mod crew;
 mod follow;
+mod given_up;
 mod hooks;
 mod in_flight;
 mod jump;

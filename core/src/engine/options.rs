@@ -66,6 +66,9 @@ pub struct Options {
     pub upkeep: bool,
     /// Whether a process that declares no job at all retires what it declared before. Default no.
     pub allow_empty_reconcile: bool,
+    /// Where people open the dashboard, such as `https://punctual.example.com`: events of messages that were
+    /// given up link to it. Default none: they have no link.
+    pub dashboard_url: Option<String>,
 }
 
 impl Default for Options {
@@ -93,6 +96,7 @@ impl Default for Options {
             relaying: true,
             upkeep: true,
             allow_empty_reconcile: false,
+            dashboard_url: None,
         }
     }
 }

@@ -7,6 +7,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use jiff::Timestamp;
 
+use super::given_up::GivenUp;
 use super::{Process, Service, Turn, alive, follow};
 use crate::clock::{add, next_tick};
 use crate::error::Result;
@@ -111,9 +112,9 @@ impl Service for Rescuer {
                 .filter(|(_, answer)| **answer == Settled::Applied)
             {
                 if let Verdict::Dead { reason, error } = judged.verdict {
-                    let (message, topic) = (claimed.message.id, claimed.message.topic.clone());
-                    self.process.hooks.exhausted(&claimed.message, reason, error.as_deref());
-                    self.process.events.emit(Event::MessageDead { message, topic, reason, error });
+                    let (message, attempts) = (&*claimed.message, claimed.attempt);
+                    let given_up = GivenUp { message, attempts, reason, error, log: None };
+                    self.process.tell_given_up(given_up);
                 }
             }
         }

@@ -21,6 +21,7 @@ pub(crate) use deadline::in_time;
 use packed::snoozes_of;
 pub(crate) use packed::unpack;
 
+use super::given_up::GivenUp;
 use super::in_flight::Entered;
 use super::{Process, Registration, backoff};
 use crate::clock::{Clock, add, between, within};
@@ -393,14 +394,14 @@ fn answered(process: &Process, batch: Vec<Waiting>, answers: &[Settled]) -> Vec<
 
 fn applied(process: &Process, waiting: &Waiting) {
     if let Verdict::Dead { reason, error } = &waiting.settlement.verdict {
-        process.events.emit(Event::MessageDead {
-            message: waiting.context.message_id(),
-            topic: waiting.context.topic().clone(),
+        let execution = waiting.settlement.execution.as_deref();
+        process.tell_given_up(GivenUp {
+            message: &waiting.context.parts().message,
+            attempts: waiting.context.attempt(),
             reason: *reason,
             error: error.clone(),
+            log: execution.and_then(|execution| execution.log.as_deref()),
         });
-        let message = &waiting.context.parts().message;
-        process.hooks.exhausted(message, *reason, error.as_deref());
     }
 }
 

@@ -2,7 +2,8 @@
 //! the same names. It knows no product.
 
 use crate::event::Event;
-use crate::measure::TopicNames;
+use crate::measure::LabelNames;
+use crate::model::JobName;
 
 /// A number that an exporter keeps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -81,19 +82,21 @@ meters! {
     MISSED, "punctual.occurrences.missed", "punctual_occurrences_missed_total", Counter [];
     /// Occurrences of jobs that were not run.
     SKIPPED, "punctual.occurrences.skipped", "punctual_occurrences_skipped_total", Counter ["reason"];
+    /// Runs of jobs that ended, by how; an attempt that is tried again ends no run.
+    JOB_RUNS, "punctual.job.runs", "punctual_job_runs_total", Counter ["job", "result"];
 }
 
 /// Tells what an event adds to which meters.
-pub fn readings(event: &Event, topics: &TopicNames, tell: &mut dyn FnMut(Reading<'_>)) {
+pub fn readings(event: &Event, names: &LabelNames, tell: &mut dyn FnMut(Reading<'_>)) {
     count(&EVENTS, 1, &[("event", event.name())], tell);
     match event {
         Event::AttemptStarted { topic, late, .. } => {
-            let labels = &[("topic", topics.name(topic))];
+            let labels = &[("topic", names.topic(topic))];
             let amount = Amount::Seconds(late.as_secs_f64());
             tell(Reading { meter: &LATENESS, amount, labels });
         }
         Event::MessageDead { topic, reason, .. } => {
-            let labels = &[("topic", topics.name(topic)), ("reason", reason.as_str())];
+            let labels = &[("topic", names.topic(topic)), ("reason", reason.as_str())];
             count(&DEAD, 1, labels, tell);
         }
         Event::LeasesRescued { count: freed } => count(&RESCUED, *freed, &[], tell),
@@ -104,10 +107,26 @@ pub fn readings(event: &Event, topics: &TopicNames, tell: &mut dyn FnMut(Reading
         _ => {}
     }
     if let Some((topic, ending, took)) = super::ending(event) {
-        let labels = &[("topic", topics.name(topic)), ("ending", ending)];
+        let labels = &[("topic", names.topic(topic)), ("ending", ending)];
         count(&ATTEMPTS, 1, labels, tell);
         let amount = Amount::Seconds(took.as_secs_f64());
         tell(Reading { meter: &DURATION, amount, labels });
+    }
+    if let Some((job, result)) = run_end(event) {
+        count(&JOB_RUNS, 1, &[("job", names.job(job)), ("result", result)], tell);
+    }
+}
+
+/// Which job's run has ended, and how; nothing for other events, and nothing while it goes on.
+fn run_end(event: &Event) -> Option<(&JobName, &'static str)> {
+    match event {
+        Event::AttemptSucceeded { job: Some(job), .. } => Some((job, "succeeded")),
+        Event::AttemptFailed { job: Some(job), ending, again_at: None, .. } => Some((job, ending)),
+        Event::AttemptTimedOut { job: Some(job), again_at: None, .. } => Some((job, "timed_out")),
+        Event::AttemptYielded { job: Some(job), ending: "cancelled", .. } => {
+            Some((job, "cancelled"))
+        }
+        _ => None,
     }
 }
 
@@ -129,10 +148,10 @@ mod tests {
     use jiff::Timestamp;
 
     fn lines(event: &Event) -> Vec<String> {
-        let (topics, mut lines) = (TopicNames::default(), Vec::new());
-        readings(event, &topics, &mut |reading| {
-            let names: Vec<&str> = reading.labels.iter().map(|(name, _)| *name).collect();
-            assert_eq!(names, reading.meter.labels);
+        let (names, mut lines) = (LabelNames::default(), Vec::new());
+        readings(event, &names, &mut |reading| {
+            let labels: Vec<&str> = reading.labels.iter().map(|(name, _)| *name).collect();
+            assert_eq!(labels, reading.meter.labels);
             let values: Vec<&str> = reading.labels.iter().map(|(_, value)| *value).collect();
             lines.push(format!("{} {} {:?}", reading.meter.name, values.join(","), reading.amount));
         });
@@ -180,6 +199,31 @@ mod tests {
             "punctual.attempt.duration mail,timed_out Seconds(1.5)",
         ];
         assert_eq!(lines(&event), expected);
+    }
+
+    #[test]
+    fn a_run_of_a_job_is_counted_when_it_is_over() {
+        let id = Ids::seeded(1).next(Timestamp::UNIX_EPOCH);
+        let failed = |again_at| Event::AttemptFailed {
+            message: MessageId::from_uuid(id),
+            execution: ExecutionId::from_uuid(id),
+            topic: Topic::new("mail").unwrap(),
+            job: Some(JobName::new("night").unwrap()),
+            nominal: None,
+            attempt: 1,
+            took: Duration::ZERO,
+            ending: "failed",
+            error: None,
+            again_at,
+        };
+        let counted = |event: &Event| {
+            lines(event)
+                .into_iter()
+                .filter(|line| line.starts_with("punctual.job"))
+                .collect::<Vec<_>>()
+        };
+        assert!(counted(&failed(Some(Timestamp::UNIX_EPOCH))).is_empty(), "it is tried again");
+        assert_eq!(counted(&failed(None)), ["punctual.job.runs night,failed Count(1)"]);
     }
 
     #[test]

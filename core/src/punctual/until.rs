@@ -70,7 +70,8 @@ impl fmt::Display for Stopped {
             return f.write_str("stopped; everything that ran has finished");
         }
         let Self { interrupted, abandoned } = self;
-        write!(f, "stopped; {interrupted} attempts were interrupted and given back")?;
+        let attempts = if *interrupted == 1 { "attempt was" } else { "attempts were" };
+        write!(f, "stopped; {interrupted} {attempts} interrupted and given back")?;
         if *abandoned > 0 {
             write!(f, ", {abandoned} of them are left to other processes")?;
         }

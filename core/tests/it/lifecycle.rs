@@ -33,7 +33,7 @@ async fn it_runs_until_the_signal_and_reports_how_it_ended() {
     let stopped = stopped.unwrap();
     assert_eq!(stopped, Stopped { interrupted: 1, abandoned: 0 });
     assert!(!stopped.is_clean());
-    assert_eq!(stopped.to_string(), "stopped; 1 attempts were interrupted and given back");
+    assert_eq!(stopped.to_string(), "stopped; 1 attempt was interrupted and given back");
     assert_eq!(bench.punctual.events().count("process.stopped"), 1);
 }
 

@@ -36,7 +36,7 @@ function Whole({ verb, group, onClose, onDone }) {
   return html`<${Sweep} title=${own.title} ask=${own.ask} verb=${own.verb} button=${own.label} kind=${verb === 'discard' ? 'danger' : 'primary'} cli=${cli[verb](group.fingerprint, note.trim())} ready=${verb === 'redrive' || note.trim() !== ''}
       look=${() => call({ dry_run: true, limit: LOOKED_AT_MAX })} steps=${() => bounded(() => call({ dry_run: false, limit: STEP, ...said }))} onClose=${onClose} onDone=${onDone}>
     <pre>${group.error ?? text.noError}</pre>
-    <${Field} label=${text.discard.note} hint=${text.discard.noteHint}><input maxlength="500" required=${verb === 'discard'} value=${note} onInput=${(event) => setNote(event.target.value)} /><//>
+    <${Field} label=${own.note} hint=${own.noteHint}><input maxlength="500" required=${verb === 'discard'} value=${note} onInput=${(event) => setNote(event.target.value)} /><//>
   <//>`;
 }
 

@@ -1,11 +1,13 @@
 // The small dialogs of a job: skip the next run, move the cursor, delete.
 
 import { html, useState } from '../../lib/html.js';
-import { part, remove } from '../../lib/api.js';
+import { get, part, remove } from '../../lib/api.js';
 import { go } from '../../lib/route.js';
 import { FormDialog, inputOf, instantOf } from '../../lib/form.js';
 import { does } from '../../lib/job.js';
 import { jobs as cli } from '../../lib/lines.js';
+import { useLoad } from '../../lib/live.js';
+import { count } from '../../lib/number.js';
 import { clock, When } from '../../lib/time.js';
 import { Field, useToast } from '../../lib/ui.js';
 import { job as texts } from '../../texts.js';
@@ -29,9 +31,24 @@ export function Cursor({ job, onClose, onDone }) {
     ${instantOf(to) && new Date(to) < Date.now() ? html`<p class="notice warn">${text.back}</p>` : null}`}<//>`;
 }
 
+/** How many messages are counted before a number is given up. */
+const COUNTED_MAX = 1_000;
+
+/** What would be deleted beside the job, in words. */
+function waitingWords({ data, error }, text) {
+  if (error || !data) return text.unknown;
+  const number = data.items.length;
+  return number === 0 && !data.next ? text.none : text.waiting(count(number), number, Boolean(data.next));
+}
+
 export function Remove({ job, onClose }) {
   const toast = useToast();
   const text = texts.remove;
+  const [typed, setTyped] = useState('');
+  const waiting = useLoad((signal) => get('/messages', { job: job.name, state: 'pending', limit: COUNTED_MAX }, { signal }), job.name);
+  const isCounting = waiting.loading && !waiting.data;
   const gone = async () => { await remove(`/jobs/${part(job.name)}`); toast({ text: text.done(job.name) }); go(['jobs']); };
-  return html`<${FormDialog} role="admin" kind="danger" title=${text.title(job.name)} button=${text.button} cli=${cli.remove(job.name)} onDo=${gone} onClose=${onClose}>${() => html`<p>${text.text(job.name)}</p>`}<//>`;
+  return html`<${FormDialog} role="admin" kind="danger" title=${text.title(job.name)} button=${text.button} ready=${!isCounting && typed.trim() === job.name} cli=${cli.remove(job.name)} onDo=${gone} onClose=${onClose}>${() => html`
+    <p role="status">${isCounting ? text.counting : text.text(job.name, waitingWords(waiting, text))}</p>
+    <${Field} label=${text.type(job.name)}><input autofocus value=${typed} autocomplete="off" onInput=${(event) => setTyped(event.target.value)} /><//>`}<//>`;
 }

@@ -34,24 +34,30 @@ function Waiting({ id }) {
   return html`<p class="line"><strong>${text.waiting}:</strong> ${message.why.sentence} <a href=${messagePage(id)}>${text.message}</a></p>`;
 }
 
-/** A message that is due and does not run has a reason of its own. */
-function Message({ name }) {
-  const found = useLoad((signal) => get('/messages', { job: name, state: 'pending', limit: 5 }, { signal }), name, { on: ['job.fired', 'attempt.started', 'attempt.failed'], every: 2_000 }).data;
-  const due = found?.items.find((message) => message.job === name && ['ready', 'retrying', 'stale'].includes(message.phase));
-  return due ? html`<${Waiting} id=${due.id} />` : null;
+/** How long a run may be due before it is said to wait. */
+const WAITS_AFTER = 5_000;
+
+/** A message that is due and does not run, which has a reason of its own. */
+function useWaiting(name) {
+  const found = useLoad((signal) => get('/messages', { job: name, state: 'pending', limit: 5 }, { signal }), name, { on: ['job.fired', 'attempt.started', 'attempt.failed'], every: 2_000, poll: true }).data;
+  return found?.items.find((message) => message.job === name && ['ready', 'retrying', 'stale'].includes(message.phase)) ?? null;
 }
+
+/** Whether it waits for long enough to be the headline. */
+const isHeldUp = (message) => message !== null && message.phase !== 'retrying' && Date.now() - new Date(message.due_at) > WAITS_AFTER;
 
 export function Why({ job }) {
   const found = hindrance(job);
   const failures = failing(job.recent);
-  const [kind, sentence, details] = found ?? (failures > 0 ? ['warn', text.failing(failures), null] : job.running ? ['busy', text.running(job.running), null] : job.never_run ? ['mute', text.never, null] : ['good', text.good, null]);
+  const waiting = useWaiting(job.name);
+  const [kind, sentence, details] = found ?? (isHeldUp(waiting) ? ['warn', text.waits, null] : failures > 0 ? ['warn', text.failing(failures), null] : job.running ? ['busy', text.running(job.running), null] : job.never_run ? ['mute', text.never, null] : ['good', text.good, null]);
   const error = failures > 0 && job.last?.note ? job.last.note : null;
   return html`<section class="why ${kind}" aria-label=${typeof sentence === 'string' ? sentence : text.paused('')}>
     <p class="sentence">${sentence}</p>
     ${details ? html`<p class="line">${details}</p>` : null}
     ${found && job.running ? html`<p class="line">${text.running(job.running)}</p>` : null}
     ${error ? html`<p class="line">${text.lastError}: <code>${error}</code>${job.last.message ? html` <a href=${messagePage(job.last.message)}>${text.message}</a>` : null}</p>` : null}
-    <${Message} name=${job.name} />
+    ${waiting ? html`<${Waiting} id=${waiting.id} />` : null}
     ${job.phase === 'active' && !lateBy(job) ? html`<p class="line"><${Next} job=${job} /></p>` : null}
   </section>`;
 }

@@ -1,4 +1,4 @@
-// Saved views: filters with a name, for everybody who looks at this server.
+// Saved views: filters with a name, kept for the one who saved them.
 
 import { html, useState } from '../../lib/html.js';
 import { get, part, put, remove } from '../../lib/api.js';
@@ -14,7 +14,7 @@ function Keep({ page, query, onClose, onDone }) {
   const [name, setName] = useState('');
   const toast = useToast();
   const keep = async () => { await put(`/views/${part(name.trim())}`, { name: name.trim(), page, query }); toast({ text: text.saved(name.trim()) }); onDone(); };
-  return html`<${FormDialog} title=${text.title} about=${text.everyone} button=${text.button} ready=${name.trim() !== ''} onDo=${keep} onClose=${onClose}>${(wrong) => html`
+  return html`<${FormDialog} title=${text.title} about=${text.yours} button=${text.button} ready=${name.trim() !== ''} onDo=${keep} onClose=${onClose}>${(wrong) => html`
     <${Field} label=${text.name} error=${wrong.name}><input autofocus maxlength="100" value=${name} onInput=${(event) => setName(event.target.value)} /><//>
     <p class="mono soft">${query || text.all}</p>`}<//>`;
 }

@@ -20,6 +20,11 @@ function List({ rows, none }) {
 const Row = ({ href, name, about, children }) => html`<li><div class="what"><a class="row clip long" href=${href} title=${name}>${name}</a>${about ? html`<span class="faint clip long">${about}</span>` : null}</div><div class="value">${children}</div></li>`;
 const Link = ({ href, children }) => html`<a href=${href}>${children}</a>`;
 
+export const Failing = ({ rows, count: number }) => html`<${Card} title=${text.failing.title} note=${count(number)} class="failing" actions=${html`<${Link} href=${to(['jobs'], { sort: 'last' })}>${text.failing.all}<//>`} flush>
+  <${List} none=${text.failing.none} rows=${rows.map((job) => html`<${Row} key=${job.name} href=${jobPage(job.name)} name=${job.name} about=${job.error ?? text.failing.noError}>
+    <span class="faint">${text.failing.since} <${Ago} at=${job.since} /></span> <${Badge} tone="bad">${text.failing.runs(job.failures, job.more)}<//><//>`)} />
+<//>`;
+
 export const Late = ({ rows }) => html`<${Card} title=${text.late.title} flush>
   <${List} none=${text.late.none} rows=${rows.map((job) => html`<${Row} key=${job.name} href=${jobPage(job.name)} name=${job.name} about=${job.broken ?? gist(job)}>
     <${Badge} tone="bad">${text.late.due} <${Ago} at=${job.next_at} zone=${job.zone} /><//><//>`)} />
@@ -29,6 +34,7 @@ export const Problems = ({ rows }) => html`<${Card} title=${text.problems.title}
   <${List} none=${text.problems.none} rows=${rows.map((queue) => html`<${Row} key=${queue.name} href=${queuePage(queue.name)} name=${queue.name}
       about=${queue.paused ? `${text.problems.paused(queue.paused.by)}: ${queue.paused.reason}` : `${short(queue.ready)} ${text.problems.waiting}`}>
     ${queue.spark ? html`<${Spark} values=${queue.spark} width=${64} label=${queue.name} />` : null}
+    ${queue.served || queue.paused ? null : html`<${Badge} tone="bad">${text.problems.noWorker}<//>`}
     <${Badge} tone=${queue.paused ? 'warn' : 'bad'}>${text.problems.oldest} ${length(queue.oldest_age_ms)}<//><//>`)} />
 <//>`;
 

@@ -16,8 +16,9 @@ function Password() {
   const change = async () => {
     try { await post('/session/password', fields); setProblem(null); setFields({ old: '', new: '' }); toast({ text: text.done }); } catch (error) { setProblem(error); }
   };
-  const input = (name, complete) => html`<${Field} label=${text[name]} error=${problem?.fields?.[name]}><input type="password" autocomplete=${complete} value=${fields[name]} onInput=${(event) => set({ [name]: event.target.value })} /><//>`;
-  return html`<${Card} title=${text.password}><form onSubmit=${(event) => event.preventDefault()}>${input('old', 'current-password')}${input('new', 'new-password')}
+  const least = useSession().password_length_min;
+  const input = (name, complete, hint) => html`<${Field} label=${text[name]} hint=${hint} error=${problem?.fields?.[name]}><input type="password" autocomplete=${complete} value=${fields[name]} onInput=${(event) => set({ [name]: event.target.value })} /><//>`;
+  return html`<${Card} title=${text.password}><form onSubmit=${(event) => event.preventDefault()}>${input('old', 'current-password')}${input('new', 'new-password', text.newHint(least))}
     ${problem ? html`<p class="notice bad" role="alert">${problem.message}</p>` : null}<${Act} role="viewer" kind="primary" disabled=${!fields.old || !fields.new} onClick=${change}>${text.button}<//></form><//>`;
 }
 

@@ -1,4 +1,4 @@
-// The calls of a web hook: each is an attempt of a message, with how it ended.
+// The calls of a webhook: each is an attempt of a message, with how it ended.
 
 import { html } from '../../lib/html.js';
 import { get, part } from '../../lib/api.js';

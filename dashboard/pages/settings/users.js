@@ -17,6 +17,7 @@ const TONES = { admin: 'busy', operator: 'idle', viewer: 'mute' };
 const RoleField = ({ value, onChange, wrong }) => html`<${Field} label=${text.role} error=${wrong}><select value=${value} onChange=${(event) => onChange(event.target.value)}>${Object.entries(text.roles).map(([id, label]) => html`<option key=${id} value=${id}>${label}</option>`)}</select><//>`;
 
 function Add({ onClose, onDone }) {
+  const least = useSession().password_length_min;
   const [user, setUser] = useState({ name: '', role: 'viewer', password: '' });
   const toast = useToast();
   const set = (changes) => setUser({ ...user, ...changes });
@@ -24,10 +25,11 @@ function Add({ onClose, onDone }) {
   return html`<${FormDialog} title=${text.title} role="admin" button=${text.button} ready=${user.name.trim() !== '' && user.password !== ''} cli=${cli.add(user.name.trim(), user.role)} onDo=${add} onClose=${onClose}>${(wrong) => html`
     <${Field} label=${text.name} error=${wrong.name}><input autofocus autocomplete="off" value=${user.name} onInput=${(event) => set({ name: event.target.value })} /><//>
     <${RoleField} value=${user.role} onChange=${(role) => set({ role })} wrong=${wrong.role} />
-    <${Field} label=${text.password} hint=${text.passwordHint} error=${wrong.password}><input type="password" autocomplete="new-password" value=${user.password} onInput=${(event) => set({ password: event.target.value })} /><//>`}<//>`;
+    <${Field} label=${text.password} hint=${text.passwordHint(least)} error=${wrong.password}><input type="password" autocomplete="new-password" value=${user.password} onInput=${(event) => set({ password: event.target.value })} /><//>`}<//>`;
 }
 
 function Edit({ user, onClose, onDone }) {
+  const least = useSession().password_length_min;
   const [now, setNow] = useState({ role: user.role, password: '', disabled: user.disabled });
   const toast = useToast();
   const set = (changes) => setNow({ ...now, ...changes });
@@ -37,7 +39,7 @@ function Edit({ user, onClose, onDone }) {
   };
   return html`<${FormDialog} title=${text.editTitle(user.name)} role="admin" button=${text.save} cli=${cli.change(user, now)} onDo=${save} onClose=${onClose}>${(wrong) => html`
     <${RoleField} value=${now.role} onChange=${(role) => set({ role })} wrong=${wrong.role} />
-    <${Field} label=${text.newPassword} hint=${text.newPasswordHint} error=${wrong.password}><input type="password" autocomplete="new-password" value=${now.password} onInput=${(event) => set({ password: event.target.value })} /><//>
+    <${Field} label=${text.newPassword} hint=${text.newPasswordHint(least)} error=${wrong.password}><input type="password" autocomplete="new-password" value=${now.password} onInput=${(event) => set({ password: event.target.value })} /><//>
     <label class="tick"><input type="checkbox" checked=${now.disabled} onChange=${(event) => set({ disabled: event.target.checked })} />${text.isDisabled}</label>`}<//>`;
 }
 

@@ -1,4 +1,4 @@
-// Web hooks: addresses that are called when something happens, with a test and the list of calls.
+// Webhooks: addresses that are called when something happens, with a test and the list of calls.
 
 import { html, useState } from '../../lib/html.js';
 import { get, part, patch, post, remove } from '../../lib/api.js';
@@ -38,21 +38,27 @@ function Form({ hook, onClose, onDone, onSecret }) {
 }
 
 const HookState = ({ hook }) => html`<span class="two-lines"><${Badge} tone=${hook.enabled ? 'good' : 'warn'} title=${hook.disabled_reason}>${hook.enabled ? text.on : text.off}<//>${
-  hook.disabled_reason ? html`<span class="small-text failure clip" title=${hook.disabled_reason}>${hook.disabled_reason}</span>` : hook.failures > 0 ? html`<span class="small-text failure">${text.failures(hook.failures)}</span>` : null}</span>`;
+  hook.disabled_reason ? html`<span class="small-text failure clip" title=${hook.disabled_reason}>${hook.disabled_reason}</span>` : hook.failures > 0 ? html`<span class="small-text failure clip" title=${hook.last_error}>${text.failures(hook.failures)}${hook.last_error ? `: ${hook.last_error}` : ''}</span>` : null}</span>`;
 
-function RowActions({ hook, setOpen }) {
+function RowActions({ hook, setOpen, onDone }) {
   const toast = useToast();
-  const test = async () => { await post(`/webhooks/${part(hook.id)}/test`); toast({ text: text.tested }); };
+  const test = async () => {
+    const { ending, note } = await post(`/webhooks/${part(hook.id)}/test`);
+    if (!ending) toast({ tone: 'warn', text: text.testWaits });
+    else if (ending === 'succeeded') toast({ text: text.tested(note) });
+    else toast({ tone: 'bad', text: text.testFailed(note ?? ending) });
+    onDone();
+  };
   const act = (label, cli, onClick) => html`<${Act} role="admin" kind="small" label=${`${label}: ${hook.url}`} cli=${cli} onClick=${onClick}>${label}<//>`;
   return html`<span class="row-actions">${act(text.test, lines.test(hook.id), test)}${act(text.deliveries, lines.deliveries(hook.id), () => setOpen({ deliveries: hook }))}${act(text.edit, lines.edit(hook), () => setOpen({ edit: hook }))}${act(text.remove, lines.remove(hook.id), () => setOpen({ remove: hook }))}</span>`;
 }
 
-const columns = (setOpen) => [
+const columns = (setOpen, onDone) => [
   { id: 'url', label: text.columns.url, cell: (hook) => html`<b class="clip long" title=${hook.url}>${hook.url}</b>` },
   { id: 'events', label: text.columns.events, cell: (hook) => html`<span class="flags">${hook.events.map((event) => html`<${Badge} key=${event}>${event}<//>`)}${Object.entries(hook.filter ?? {}).map(([name, value]) => html`<${Badge} key=${name} tone="idle">${name}: ${value}<//>`)}</span>` },
   { id: 'state', label: text.columns.state, cell: (hook) => html`<${HookState} hook=${hook} />` },
   { id: 'last', label: text.columns.last, class: 'nowrap', cell: (hook) => (hook.last_at ? html`<span class="two-lines"><${Ago} at=${hook.last_at} />${hook.last_status ? html`<span class="faint small-text">${text.status(hook.last_status)}</span>` : null}</span>` : html`<span class="faint">${text.never}</span>`) },
-  { id: 'actions', label: text.columns.actions, class: 'right', cell: (hook) => html`<${RowActions} hook=${hook} setOpen=${setOpen} />` },
+  { id: 'actions', label: text.columns.actions, class: 'right', cell: (hook) => html`<${RowActions} hook=${hook} setOpen=${setOpen} onDone=${onDone} />` },
 ];
 
 function List() {
@@ -63,7 +69,7 @@ function List() {
   const drop = async () => { await remove(`/webhooks/${part(open.remove.id)}`); toast({ text: text.removed }); loaded.reload(); };
   const secret = (value) => setTimeout(() => setOpen({ secret: value }), 0);
   return html`<${Card} flush title=${settings.tabs.webhooks} actions=${html`<${Act} role="admin" kind="small" cli=${lines.add()} onClick=${() => setOpen({ add: true })}>${text.add}<//>`}>
-    <${Loaded} of=${loaded}>${({ items }) => html`<${Table} label=${settings.tabs.webhooks} columns=${columns(setOpen)} rows=${items} id=${(hook) => hook.id} empty=${html`<${Empty} title=${text.none}><p>${text.noneText}</p><//>`} />`}<//><//>
+    <${Loaded} of=${loaded}>${({ items }) => html`<${Table} label=${settings.tabs.webhooks} columns=${columns(setOpen, loaded.reload)} rows=${items} id=${(hook) => hook.id} empty=${html`<${Empty} title=${text.none}><p>${text.noneText}</p><//>`} />`}<//><//>
     ${open?.add || open?.edit ? html`<${Form} hook=${open.edit} onClose=${close} onDone=${loaded.reload} onSecret=${secret} />` : null}
     ${open?.secret ? html`<${Secret} title=${text.secretTitle} about=${text.secret} value=${open.secret} button=${settings.tokens.done} onClose=${close} />` : null}
     ${open?.deliveries ? html`<${Deliveries} hook=${open.deliveries} onClose=${close} />` : null}

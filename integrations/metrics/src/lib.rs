@@ -27,7 +27,7 @@
 
 use metrics::{Label, Unit, counter, describe_counter, describe_histogram, histogram};
 use punctual::Event;
-use punctual::measure::{Amount, METERS, MeterKind, Reading, TopicNames, readings};
+use punctual::measure::{Amount, LabelNames, METERS, MeterKind, Reading, readings};
 
 /// A hook for [`Builder::on_event`](punctual::Builder::on_event) that exports every meter.
 ///
@@ -35,8 +35,8 @@ use punctual::measure::{Amount, METERS, MeterKind, Reading, TopicNames, readings
 /// not counted. The meters are described to the recorder that is there now.
 pub fn exporter() -> impl Fn(&Event) + Send + Sync + 'static {
     describe();
-    let topics = TopicNames::default();
-    move |event| readings(event, &topics, &mut export)
+    let names = LabelNames::default();
+    move |event| readings(event, &names, &mut export)
 }
 
 /// Tells the recorder what each meter says. For a recorder that was installed after [`exporter`].

@@ -5,16 +5,16 @@ use std::collections::BTreeMap;
 use opentelemetry::KeyValue;
 use opentelemetry::metrics::{Counter, Histogram, Meter};
 use punctual::Event;
-use punctual::measure::{Amount, BOUNDS_MS, METERS, MeterKind, TopicNames, readings};
+use punctual::measure::{Amount, BOUNDS_MS, LabelNames, METERS, MeterKind, readings};
 
 /// A hook for [`Builder::on_event`](punctual::Builder::on_event) that counts and measures on a meter,
 /// under the names of [`METERS`]. Histograms are in seconds and have the library's own bounds; only the
 /// first 200 topics are told apart.
 pub fn meters(meter: &Meter) -> impl Fn(&Event) + Send + Sync + 'static {
     let instruments = Instruments::on(meter);
-    let topics = TopicNames::default();
+    let names = LabelNames::default();
     move |event| {
-        readings(event, &topics, &mut |reading| {
+        readings(event, &names, &mut |reading| {
             let attribute =
                 |(name, value): &(&'static str, &str)| KeyValue::new(*name, (*value).to_owned());
             let attributes: Vec<KeyValue> = reading.labels.iter().map(attribute).collect();

@@ -96,6 +96,13 @@ pub(crate) struct DeadGroups {
     pub(crate) more: bool,
 }
 
+impl DeadGroups {
+    /// Counts those that were given up in the last hour.
+    pub(crate) fn in_the_last_hour(&self) -> u64 {
+        self.items.iter().filter_map(|group| group.per_hour.last()).sum()
+    }
+}
+
 /// The group of a dead letter.
 fn group_of(record: &MessageRecord) -> String {
     let message = &record.message;

@@ -19,8 +19,10 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::executions::milliseconds;
+use super::health::HealthView;
 use super::messages::view::MessageView;
 use super::{dead_letters, queues};
+use crate::alerts::FailingJob;
 use crate::app::App;
 use crate::caller::{Caller, Role};
 use crate::live::{self, Rates};
@@ -49,9 +51,12 @@ pub(crate) fn routes() -> OpenApiRouter<App> {
 /// How everything is.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 struct OverviewView {
-    /// How this node is, and why; the same as `/health` without components.
-    #[schema(value_type = Object)]
-    health: Value,
+    /// When this was found.
+    at: Timestamp,
+    /// How this node is, and why; the same as `/api/v1/health`, as old as the rest.
+    health: HealthView,
+    /// The jobs whose last run failed, those first that failed most often.
+    failing: Vec<FailingJob>,
     /// How many messages there are in each state.
     counts: BTreeMap<&'static str, u64>,
     /// Whether large numbers among these are estimates.
@@ -62,7 +67,7 @@ struct OverviewView {
     oldest_due_ms: u64,
     /// Jobs that should have run and did not.
     late: Vec<LateView>,
-    /// Queues that are paused, or whose messages wait for long.
+    /// Queues that are paused, or whose messages wait for long, with `served`: whether a process works on it.
     #[schema(value_type = Vec<Object>)]
     problem_queues: Vec<Value>,
     /// What was given up.
@@ -122,7 +127,8 @@ struct MarkView {
     text: String,
 }
 
-/// Everything a person wants to see first, at most two seconds old.
+/// Everything a person wants to see first, at most two seconds old where that is cheap to find, and as old as
+/// `at` says. 503 while the storage does not answer; `/api/v1/health` is answered then as well.
 #[utoipa::path(get, path = "/overview", tag = "figures", responses((status = 200, body = OverviewView)))]
 async fn one(State(app): State<App>, caller: Caller) -> Answer<Json<Value>> {
     caller.must_be(Role::Viewer)?;
@@ -140,6 +146,7 @@ async fn looked(app: &App) -> Result<OverviewView> {
     let filter = MessageFilter { states: vec![Stored::Running], ..MessageFilter::default() };
     let running = app.inspect.messages(filter, Page::first(ROWS_MAX)).await?.rows;
     let processes = register::all(app).await?;
+    let node = health::looked(app).await?;
     let mut marks = pauses(&status, &queues);
     marks.extend(processes.values().filter(|(one, _)| one.kind == "server").map(|(one, _)| {
         let version = one.version.as_deref().unwrap_or_default();
@@ -152,11 +159,13 @@ async fn looked(app: &App) -> Result<OverviewView> {
     marks.sort_by_key(|mark| mark.at);
     let surplus = marks.len().saturating_sub(MARKS_MAX);
     Ok(OverviewView {
-        health: value(&health::looked(app).await?)?,
+        at: now,
+        failing: node.alerts.failing.iter().take(ROWS_MAX).cloned().collect(),
+        health: HealthView::new(&node),
         rates: app.node().live.rates(now),
         oldest_due_ms: counts.oldest_due.map_or(0, |due| milliseconds(between(due, now))),
         late: late(&status, now),
-        problem_queues: items(queues).into_iter().filter(is_problem).take(ROWS_MAX).collect(),
+        problem_queues: problem_queues(queues, &processes),
         dead: DeadView { count: counts.total(Stored::Dead), groups: items(groups) },
         running: running.iter().map(|record| MessageView::new(record, now)).collect(),
         next: next(&status, now),
@@ -206,6 +215,23 @@ fn pauses(status: &Status, queues: &Value) -> Vec<MarkView> {
         Some(MarkView { at, kind: "pause", text })
     });
     jobs.chain(queues).collect()
+}
+
+/// The queues with a problem, each with whether a process works on it.
+fn problem_queues(
+    queues: Value,
+    processes: &BTreeMap<String, (register::Registered, Timestamp)>,
+) -> Vec<Value> {
+    let works_on = |name: &Value| {
+        let mut queues = processes.values().flat_map(|(process, _)| &process.queues);
+        queues.any(|queue| queue.concurrency > 0 && name == queue.name.as_str())
+    };
+    let mut found: Vec<Value> =
+        items(queues).into_iter().filter(is_problem).take(ROWS_MAX).collect();
+    for queue in &mut found {
+        queue["served"] = works_on(&queue["name"]).into();
+    }
+    found
 }
 
 fn is_problem(queue: &Value) -> bool {

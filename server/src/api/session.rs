@@ -12,7 +12,7 @@ use utoipa_axum::routes;
 
 use crate::app::App;
 use crate::audit::Change;
-use crate::auth::{COOKIE_NAME, Mode, cookie, csrf_of};
+use crate::auth::{COOKIE_NAME, Mode, PASSWORD_LENGTH_MIN, cookie, csrf_of};
 use crate::caller::{Caller, MaybeCaller, Proof, Role};
 use crate::extract::Body;
 use crate::problem::{Answer, Problem};
@@ -35,6 +35,8 @@ pub(crate) struct SessionView {
     auth: &'static str,
     /// What the button to sign in elsewhere says, in the mode `oidc`; it leads to `session/oidc`.
     provider: Option<String>,
+    /// The fewest characters a password may have here.
+    password_length_min: usize,
     /// The version of the server.
     version: &'static str,
     /// Whether it shows off.
@@ -72,6 +74,7 @@ fn view(app: &App, caller: Option<Caller>) -> SessionView {
         csrf,
         auth: app.auth().word(),
         provider: app.auth().provider_name().map(str::to_owned),
+        password_length_min: PASSWORD_LENGTH_MIN,
         version: env!("CARGO_PKG_VERSION"),
         demo: app.is_demo(),
     }

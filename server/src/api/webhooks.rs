@@ -2,16 +2,19 @@
 
 mod view;
 
+use std::time::Duration;
+
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
-use punctual::inspect::ExecutionFilter;
-use punctual::model::Topic;
+use punctual::clock::add;
+use punctual::inspect::{ExecutionFilter, Page};
+use punctual::model::{Execution, MessageId, Topic};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use self::view::{Created, Sent, WebhookEdit, WebhookRequest, WebhookView};
-use super::executions::{ExecutionView, look};
+use self::view::{Created, Tested, WebhookEdit, WebhookRequest, WebhookView};
+use super::executions::{ExecutionView, look, milliseconds};
 use crate::app::App;
 use crate::audit::Change;
 use crate::caller::{Caller, Role};
@@ -19,6 +22,11 @@ use crate::extract::{Body, Path, Query};
 use crate::page::{Listing, PageQuery};
 use crate::problem::{Answer, Problem};
 use crate::webhooks::{self, WEBHOOK_TOPIC, WEBHOOKS_MAX, Webhook};
+
+/// How long it is waited for what comes of a test.
+const TESTED_WITHIN: Duration = Duration::from_secs(15);
+/// How often it is looked for that.
+const LOOK_INTERVAL: Duration = Duration::from_millis(100);
 
 /// What this file answers.
 pub(crate) fn routes() -> OpenApiRouter<App> {
@@ -56,7 +64,7 @@ async fn create(
     Body(request): Body<WebhookRequest>,
 ) -> Answer<(StatusCode, Json<Created>)> {
     caller.must_be(Role::Admin)?;
-    let webhook = request.webhook(app.clock.now())?;
+    let webhook = request.webhook(&app).await?;
     if webhooks::all(&app).await?.len() >= WEBHOOKS_MAX {
         return Err(Problem::refused(format!(
             "{WEBHOOKS_MAX} webhooks are kept; delete one first"
@@ -93,7 +101,7 @@ async fn edit(
     Body(request): Body<WebhookEdit>,
 ) -> Answer<Json<WebhookView>> {
     caller.must_be(Role::Admin)?;
-    request.check()?;
+    request.check(&app).await?;
     let now = app.clock.now();
     let changed =
         webhooks::change(&*app.documents, &id, now, |webhook| request.apply(webhook)).await?;
@@ -122,18 +130,45 @@ async fn delete(
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// Sends a delivery to see whether it arrives, once, also when the webhook is off.
+/// Sends a delivery to see whether it arrives, once, also when the webhook is off, and waits up to 15 seconds
+/// for what comes of it. 202 when it has not ended by then; 200 also when it failed, with the reason in `note`.
 #[utoipa::path(post, path = "/webhooks/{id}/test", tag = "webhooks", params(("id" = String, Path)),
-    responses((status = 202, body = Sent), (status = 404, body = Problem)))]
+    responses((status = 200, body = Tested), (status = 202, body = Tested), (status = 404, body = Problem)))]
 async fn test(
     State(app): State<App>,
     caller: Caller,
     Path(id): Path<String>,
-) -> Answer<(StatusCode, Json<Sent>)> {
+) -> Answer<(StatusCode, Json<Tested>)> {
     caller.must_be(Role::Admin)?;
     let message = webhooks::test(&app, &found(&app, &id).await?).await?;
     app.audit().note(&caller, Change::new("webhook.test", &id)).await?;
-    Ok((StatusCode::ACCEPTED, Json(Sent { message: message.to_string() })))
+    let ended = ended(&app, message).await?;
+    let status = if ended.is_some() { StatusCode::OK } else { StatusCode::ACCEPTED };
+    let ended = ended.as_ref();
+    let tested = Tested {
+        message: message.to_string(),
+        ending: ended.map(|ended| ended.ending.as_str()),
+        note: ended.and_then(|ended| ended.note.as_ref().map(ToString::to_string)),
+        took_ms: ended.map(|ended| milliseconds(ended.took())),
+    };
+    Ok((status, Json(tested)))
+}
+
+/// Waits for the first attempt of a message, on whatever node; nothing when it has not ended in time.
+async fn ended(app: &App, message: MessageId) -> Answer<Option<Execution>> {
+    let until = add(app.clock.now(), TESTED_WITHIN);
+    let filter = ExecutionFilter { message: Some(message), ..ExecutionFilter::default() };
+    loop {
+        let found = app.inspect.executions(filter.clone(), Page::first(1)).await?;
+        if let Some(execution) = found.rows.into_iter().next() {
+            return Ok(Some(execution));
+        }
+        let next = add(app.clock.now(), LOOK_INTERVAL);
+        if next > until || app.punctual.is_stopping() {
+            return Ok(None);
+        }
+        app.rest_until(next).await;
+    }
 }
 
 /// The attempts to deliver, newest first.
@@ -149,9 +184,8 @@ async fn deliveries(
     found(&app, &id).await?;
     let filter =
         ExecutionFilter { topic: Some(Topic::system(WEBHOOK_TOPIC)), ..ExecutionFilter::default() };
-    let of_webhook = |execution: &punctual::model::Execution| {
-        execution.key.as_ref().is_some_and(|key| key.as_str() == id)
-    };
+    let of_webhook =
+        |execution: &Execution| execution.key.as_ref().is_some_and(|key| key.as_str() == id);
     let paged = look(&app, &filter, page.page()?, of_webhook).await?;
     Ok(Json(Listing::of(paged, |execution| ExecutionView::new(&execution))))
 }

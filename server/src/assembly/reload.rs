@@ -8,6 +8,8 @@ use std::time::{Duration, SystemTime};
 use punctual::clock::{Clock, add};
 use punctual::{JobBuilder, Punctual, Result};
 
+use crate::alerts::{Refused, configuration_refused};
+use crate::app::App;
 use crate::config::{Config, Loaded, Sources};
 use crate::targets::Tools;
 
@@ -15,6 +17,8 @@ use crate::targets::Tools;
 pub const SOURCE: &str = "punctual.toml";
 /// How often the file is looked at.
 const LOOK_INTERVAL: Duration = Duration::from_secs(2);
+/// The most characters of what is wrong with a configuration, in health and events.
+const PROBLEM_LENGTH_MAX: usize = 1_000;
 
 /// Declares what the configuration says, now and whenever it changes.
 pub(super) struct Reloader {
@@ -27,15 +31,12 @@ pub(super) struct Reloader {
     owes: bool,
     punctual: Arc<Punctual>,
     tools: Tools,
+    app: App,
 }
 
 impl Reloader {
-    pub(super) fn new(
-        loaded: &Loaded,
-        sources: Sources,
-        punctual: Arc<Punctual>,
-        tools: Tools,
-    ) -> Self {
+    pub(super) fn new(loaded: &Loaded, sources: Sources, app: App, tools: Tools) -> Self {
+        let punctual = app.punctual.clone();
         let file = loaded.file.clone();
         let mut reloader = Self {
             sources,
@@ -45,6 +46,7 @@ impl Reloader {
             owes: false,
             punctual,
             tools,
+            app,
         };
         reloader.seen = reloader.changed_at();
         reloader
@@ -87,7 +89,8 @@ impl Reloader {
                 for problem in &problems.0 {
                     tracing::error!(%problem, "the configuration is wrong; the old jobs stay");
                 }
-                return;
+                let all: Vec<String> = problems.0.iter().map(ToString::to_string).collect();
+                return self.refused(&all.join("; "));
             }
         };
         if without_jobs(&config) != self.base {
@@ -96,9 +99,25 @@ impl Reloader {
         self.tools.vault().learn(&config);
         let declared = self.declare(&config).await;
         self.owes = matches!(&declared, Err(error) if error.is_temporary());
-        if let Err(error) = declared {
-            tracing::error!(%error, "the jobs of the configuration were not declared; the old ones stay");
+        match declared {
+            Ok(()) => configuration_refused(&self.app, None),
+            Err(error) => {
+                tracing::error!(%error, "the jobs of the configuration were not declared; the old ones stay");
+                // What is temporary is tried again by itself.
+                if !error.is_temporary() {
+                    self.refused(&error.to_string());
+                }
+            }
         }
+    }
+
+    /// Lets health, the dashboard and webhooks know that the configuration was refused.
+    fn refused(&self, problem: &str) {
+        let file = self.file.as_ref().map(|file| file.display().to_string());
+        let source = file.unwrap_or_else(|| SOURCE.to_owned());
+        let problem = problem.chars().take(PROBLEM_LENGTH_MAX).collect();
+        let refused = Refused { at: self.app.clock.now(), source, problem };
+        configuration_refused(&self.app, Some(refused));
     }
 
     async fn declare(&self, config: &Config) -> Result<()> {

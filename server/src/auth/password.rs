@@ -14,7 +14,7 @@ use crate::problem::{Answer, Problem};
 /// How many are hashed at once; each takes 19 MiB for a moment.
 const AT_ONCE: usize = 2;
 /// The fewest characters a password may have.
-const LENGTH_MIN: usize = 10;
+pub(crate) const LENGTH_MIN: usize = 10;
 /// The most bytes that are hashed.
 const LENGTH_MAX: usize = 1_024;
 

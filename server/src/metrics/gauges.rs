@@ -1,15 +1,20 @@
 //! What is so now: asked of the storage at most once a second, however many scrape.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
+use jiff::Timestamp;
 use punctual::Result;
 use punctual::clock::between;
 use punctual::health::Condition;
+use punctual::measure::JOBS_MAX;
 use punctual::model::Queue;
+use punctual::status::JobStatus;
 use punctual::storage::Line;
 
 use super::text::{Text, labels};
+use crate::alerts::{Alerts, FailingJob};
 use crate::app::App;
+use crate::statuses::statuses;
 use crate::{health, live, register};
 
 /// The most queues that are told apart; the rest are left out.
@@ -18,7 +23,8 @@ const QUEUES_MAX: usize = 500;
 /// Writes every gauge.
 pub(super) async fn write(app: &App, text: &mut Text) -> Result<()> {
     of_process(app, text);
-    let health = health::looked(app).await?;
+    let node = health::looked(app).await?;
+    let health = &node.health;
     text.begin(
         "punctual_health",
         "gauge",
@@ -35,7 +41,57 @@ pub(super) async fn write(app: &App, text: &mut Text) -> Result<()> {
     text.begin("punctual_messages_stale", "gauge", "Messages whose lease has run out.");
     text.line("punctual_messages_stale", "", health.stale);
     // Without its storage a process still says how it is.
-    if health.storage_latency.is_some() { of_queues(app, text).await } else { Ok(()) }
+    if health.storage_latency.is_none() {
+        return Ok(());
+    }
+    of_queues(app, text).await?;
+    of_jobs(app, &node.alerts, text).await
+}
+
+/// A gauge of jobs: its name, its meaning, and its value where a job has one.
+type JobGauge = (&'static str, &'static str, fn(&JobStatus, Option<&FailingJob>) -> Option<i64>);
+
+const JOB_GAUGES: [JobGauge; 4] = [
+    (
+        "punctual_job_last_end_timestamp_seconds",
+        "When the last attempt of a job ended, since the epoch.",
+        |job, _| job.last.as_ref().map(|last| last.ended_at.as_second()),
+    ),
+    (
+        "punctual_job_last_success_timestamp_seconds",
+        "When a job last succeeded, since the epoch; nothing when it never did, or when that is not known.",
+        |job, failing| match failing {
+            Some(failing) => failing.succeeded_at.map(Timestamp::as_second),
+            None => job.last.as_ref().map(|last| last.ended_at.as_second()),
+        },
+    ),
+    (
+        "punctual_job_consecutive_failures",
+        "How many of the newest runs of a job failed, one after another; at most 30 are counted.",
+        |_, failing| Some(failing.map_or(0, |failing| failing.failures.cast_signed())),
+    ),
+    (
+        "punctual_job_next_run_timestamp_seconds",
+        "When a job runs next, since the epoch; nothing while it does not.",
+        |job, _| job.next_at.map(Timestamp::as_second),
+    ),
+];
+
+async fn of_jobs(app: &App, alerts: &Alerts, text: &mut Text) -> Result<()> {
+    let status = statuses(app).await?;
+    let failing: BTreeMap<&str, &FailingJob> =
+        alerts.failing.iter().map(|job| (job.name.as_str(), job)).collect();
+    let active = status.jobs.iter().filter(|job| job.retired.is_none());
+    let jobs: Vec<&JobStatus> = active.take(JOBS_MAX).collect();
+    for (name, meaning, value) in JOB_GAUGES {
+        text.begin(name, "gauge", meaning);
+        for job in &jobs {
+            if let Some(value) = value(job, failing.get(job.name.as_str()).copied()) {
+                text.line(name, &labels(&[("job", job.name.as_str())]), value);
+            }
+        }
+    }
+    Ok(())
 }
 
 async fn of_queues(app: &App, text: &mut Text) -> Result<()> {

@@ -4,13 +4,18 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
+use std::time::Duration;
 
-use punctual::{Error, Result};
+use punctual::clock::{add, within};
+use punctual::{Clock, Error, Result};
 use reqwest::Url;
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 
 use crate::config::HttpConfig;
 use crate::outgoing;
+
+/// How long a name may take to be resolved when a URL is checked before it is kept.
+const RESOLVED_WITHIN: Duration = Duration::from_secs(3);
 
 /// Says what may be called.
 #[derive(Clone, Debug, Default)]
@@ -44,6 +49,18 @@ impl Guard {
             url::Host::Ipv6(address) => self.check_address(IpAddr::V6(address), &name),
             url::Host::Domain(_) if self.config.deny.has_host(&name) => Err(denied(&name)),
             url::Host::Domain(_) => Ok(()),
+        }
+    }
+
+    /// Refuses a URL whose host is, or is resolved to, only addresses that may not be called. A name that
+    /// cannot be resolved now is let through: the call decides.
+    pub(crate) async fn check_resolved(&self, url: &Url, clock: &dyn Clock) -> Result<()> {
+        self.check(url)?;
+        let Some(url::Host::Domain(name)) = url.host() else { return Ok(()) };
+        let until = add(clock.now(), RESOLVED_WITHIN);
+        match within(clock, until, tokio::net::lookup_host((name, 0))).await {
+            Some(Ok(found)) => self.admit(name, found.collect()).map(|_| ()),
+            Some(Err(_)) | None => Ok(()),
         }
     }
 

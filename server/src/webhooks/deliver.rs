@@ -18,6 +18,8 @@ use crate::targets::{Posted, Tools, sign};
 const SIGNATURE: &str = "X-Punctual-Signature";
 /// How many deliveries a process sends at once.
 const CONCURRENCY: usize = 10;
+/// The most characters of a failure that are remembered.
+const ERROR_LENGTH_MAX: usize = 500;
 /// The status by which a receiver says that it wants no more.
 const GONE: u16 = 410;
 
@@ -56,6 +58,7 @@ impl Webhooks {
             webhook.last_status = status;
             webhook.failures =
                 if failure.is_some() { webhook.failures.saturating_add(1) } else { 0 };
+            webhook.last_error = failure.map(|text| text.chars().take(ERROR_LENGTH_MAX).collect());
             if let Some(failure) = failure.filter(|_| webhook.enabled) {
                 let reason = match status {
                     Some(GONE) => Some("the receiver answered that it is gone".to_owned()),

@@ -16,6 +16,7 @@ use tokio::sync::broadcast::error::RecvError;
 use super::{Filter, WEBHOOK_QUEUE, WEBHOOK_TOPIC, Webhook};
 use crate::api::means;
 use crate::app::App;
+use crate::redact::HIDDEN;
 
 /// How long a process may take to hear of a webhook that was made on another.
 const AGE: Duration = Duration::from_secs(1);
@@ -98,17 +99,27 @@ async fn tell(app: &App, known: &mut Known, event: &Arc<Event>) -> Result<()> {
     if facts["topic"] == WEBHOOK_TOPIC {
         return Ok(());
     }
+    let event = redacted(app, facts.clone());
     let filtered = known.webhooks.iter().filter(wants).any(|one| one.filter != Filter::default());
     if filtered {
         complete(app, &mut facts).await?;
     }
     for webhook in known.webhooks.iter().filter(wants) {
         if webhook.filter.takes(&facts) {
-            let (webhook, event) = (webhook.id.clone(), event.to_json());
+            let (webhook, event) = (webhook.id.clone(), event.clone());
             send(app, Notice { webhook, at: app.clock.now(), event, test: false }).await?;
         }
     }
     Ok(())
+}
+
+/// The event without what its handler said, where bodies of its topic are hidden: what it says may quote them.
+fn redacted(app: &App, mut event: Value) -> Value {
+    let is_hidden = event["topic"].as_str().is_some_and(|topic| app.redaction().hides_topic(topic));
+    if let Some(output) = event.get_mut("output").filter(|output| is_hidden && !output.is_null()) {
+        *output = HIDDEN.into();
+    }
+    event
 }
 
 /// Adds what a filter may ask for and the event does not say, from the message it is about.

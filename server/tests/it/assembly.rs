@@ -49,6 +49,53 @@ async fn a_changed_file_changes_the_jobs() {
     assert!(running.shutdown().await.is_clean());
 }
 
+// Finding P13 of the newcomer's review: a refused configuration was only in the log.
+#[tokio::test]
+async fn a_file_that_is_wrong_keeps_the_jobs_and_is_in_health_until_it_is_mended() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("punctual.toml");
+    let good = "[jobs.one]\nevery = \"1h\"\ntopic = \"t\"\n";
+    std::fs::write(&file, good).unwrap();
+    let running = start(Some(file.clone()), &[]).await;
+    let mut events = running.app().punctual.events().listen();
+    let health = async || health(&running).await;
+    assert_eq!(health().await, "healthy: []");
+    std::fs::write(&file, "[jobs.one]\nevery = \"never\"\n").unwrap();
+    let said = changed(async || health().await, |said| said.starts_with("degraded")).await;
+    assert!(said.contains("configuration_refused") && said.contains("jobs.one"), "{said}");
+    assert_eq!(names(&running).await, ["one"], "the jobs stay as they were");
+    let told = std::iter::from_fn(|| events.try_recv().ok());
+    assert_eq!(told.filter(|event| event.name() == "configuration.refused").count(), 1);
+    std::fs::write(&file, good).unwrap();
+    changed(async || health().await, |said| said == "healthy: []").await;
+    running.shutdown().await;
+}
+
+/// The condition of a server and its alerts, as the API says it.
+async fn health(running: &Running) -> String {
+    use http_body_util::BodyExt as _;
+    use tower::ServiceExt as _;
+    let request = axum::http::Request::get("/api/v1/health").body(axum::body::Body::empty());
+    let router = punctual_server::router(running.app().clone());
+    let response = router.oneshot(request.unwrap()).await.unwrap();
+    let bytes = response.into_body().collect().await.unwrap().to_bytes();
+    let health: serde_json::Value = serde_json::from_slice(&bytes).unwrap();
+    format!("{}: {}", health["condition"].as_str().unwrap(), health["alerts"])
+}
+
+/// Asks again until the answer is as it should be.
+async fn changed(ask: impl AsyncFn() -> String, is_so: impl Fn(&str) -> bool) -> String {
+    let until = add(SystemClock.now(), PATIENCE);
+    loop {
+        let said = ask().await;
+        if is_so(&said) {
+            return said;
+        }
+        assert!(SystemClock.now() < until, "it never was as expected; the last answer: {said}");
+        SystemClock.sleep_until(add(SystemClock.now(), Duration::from_millis(50))).await;
+    }
+}
+
 #[tokio::test]
 async fn a_process_without_the_role_api_does_not_listen() {
     let running = start(None, &[("--roles", "server.roles", "worker,relay")]).await;

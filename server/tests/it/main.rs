@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)] // a set-up that fails is a test that fails
 
 mod abuse;
+mod alerts;
 mod assembly;
 mod auth;
 mod bounds;
@@ -37,6 +38,7 @@ mod refusals;
 mod remote;
 mod schedules;
 mod site;
+mod storage_away;
 mod surround;
 mod system_topics;
 mod targets;

@@ -31,7 +31,8 @@ async fn the_overview_says_everything_in_one_answer() {
     let done =
         |overview: &Value| overview["counts"]["done"] == 1 && overview["counts"]["dead"] == 1;
     let overview = until(&site, "/api/v1/overview", done).await;
-    assert_eq!(overview["health"]["condition"], "healthy", "{overview}");
+    assert_eq!(overview["health"]["condition"], "degraded", "a message was given up: {overview}");
+    assert_eq!(overview["health"]["alerts"][0]["kind"], "dead_letters", "{overview}");
     assert_eq!(overview["dead"]["count"], 1);
     assert_eq!(overview["next"][0], json!({ "job": "nightly", "at": "2026-03-02T02:00:00Z" }));
     assert_eq!(overview["workers"], 1);

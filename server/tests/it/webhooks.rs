@@ -11,7 +11,7 @@ use axum::routing::post;
 use jiff::Timestamp;
 use punctual::{Context, HandlerError, SystemClock};
 use punctual_server::config::{Config, Networks};
-use punctual_server::{Tools, Webhooks, sign};
+use punctual_server::{Guard, Tools, Webhooks, sign};
 use serde_json::{Value, json};
 
 use crate::living::Living;
@@ -123,12 +123,42 @@ async fn a_receiver_that_keeps_failing_is_switched_off_with_the_reason() {
     *receiver.answers.lock().unwrap() = StatusCode::OK;
     let (status, on) = server.call("PATCH", &path, &json!({ "enabled": true })).await;
     assert_eq!((status, &on["failures"], &on["disabled_reason"]), (200, &json!(0), &Value::Null));
-    let (status, _) = server.call("POST", &format!("{path}/test"), &Value::Null).await;
-    assert_eq!(status, 202);
+    let (status, tested) = server.call("POST", &format!("{path}/test"), &Value::Null).await;
+    assert_eq!((status, &tested["ending"]), (200, &json!("succeeded")), "{tested}");
+    assert_eq!(tested["note"], "the answer was 200");
     server.until(&path, |webhook| webhook["last_status"] == 200).await;
     assert!(receiver.kinds().contains(&"webhook.test".to_owned()));
     let audit = server.app.audit().list(None, 100).await.unwrap();
     assert!(audit.iter().any(|entry| entry.what == "webhook.edit"));
+}
+
+// Finding P2 of the newcomer's review: "On its way" for an address that is never called.
+#[tokio::test]
+async fn a_test_waits_for_the_answer_and_says_why_it_failed() {
+    let (server, receiver) = (server().await, Receiver::start(StatusCode::IM_A_TEAPOT).await);
+    let request = json!({ "url": receiver.url(), "events": ["message.dead"] });
+    let id = create(&server, &request).await["id"].as_str().unwrap().to_owned();
+    let path = format!("/api/v1/webhooks/{id}");
+    let (status, tested) = server.call("POST", &format!("{path}/test"), &Value::Null).await;
+    assert_eq!((status, &tested["ending"]), (200, &json!("failed")), "{tested}");
+    assert_eq!(tested["note"], "the answer was 418");
+    let shown = server.get(&path).await;
+    assert_eq!((&shown["failures"], &shown["last_error"]), (&json!(1), &json!("the answer was 418")));
+    *receiver.answers.lock().unwrap() = StatusCode::OK;
+    server.call("POST", &format!("{path}/test"), &Value::Null).await;
+    assert_eq!(server.get(&path).await["last_error"], Value::Null);
+}
+
+#[tokio::test]
+async fn addresses_that_the_guard_refuses_are_not_kept() {
+    let site = idle().changed(|app| app.guarded(Guard::default()));
+    for url in ["http://127.0.0.1/hook", "http://localhost:9/hook", "http://169.254.169.254/"] {
+        let request = json!({ "url": url, "events": ["*"] });
+        let answered = site.post("/api/v1/webhooks", &request).await;
+        assert_eq!(answered.status, 422, "{url}: {}", answered.text);
+        assert!(answered.text.contains("http.allow"), "{}", answered.text);
+    }
+    assert_eq!(site.get("/api/v1/webhooks").await.json["items"], json!([]));
 }
 
 #[tokio::test]

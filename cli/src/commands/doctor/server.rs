@@ -1,22 +1,26 @@
-//! A server: whether it answers, whether it knows who asks, and whether its clock agrees with this one.
+//! A server: whether it answers, whether it knows who asks, what it says a person should look at, and whether
+//! its clock agrees with this one.
 
 use anyhow::Result;
 use axum::http::header::DATE;
 use punctual::clock::{Clock, SystemClock};
+use serde_json::Value;
 
 use super::Checkup;
 use crate::client::Call;
 use crate::desk::Reach;
-use crate::render::length;
+use crate::render::{length, one_line, word};
 
 /// Clocks may be this far apart: the server tells its time in whole seconds.
 const SKEW_MS_MAX: u64 = 3_000;
+/// The most characters of an error.
+const ERROR_LENGTH_MAX: usize = 300;
 
 pub(super) async fn examine(checkup: &mut Checkup, address: &str) -> Result<()> {
     let reach = Reach { server: Some(address.to_owned()), ..Reach::default() };
     let client = reach.client().await?;
     checkup.fact("server", client.base());
-    let answer = match client.answer(Call::get(&["jobs"]).with("limit", Some(1))).await {
+    let answer = match client.answer(Call::get(&["health"])).await {
         Ok(answer) => answer,
         Err(error) => {
             checkup.wrong(
@@ -28,7 +32,10 @@ pub(super) async fn examine(checkup: &mut Checkup, address: &str) -> Result<()> 
         }
     };
     match answer.status.as_u16() {
-        200 => checkup.fact("answers", "yes"),
+        200 => {
+            checkup.fact("answers", "yes");
+            alerts(checkup, &serde_json::from_slice(&answer.body)?);
+        }
         401 | 403 => checkup.wrong(
             "login",
             format!("the server answers {} and does not know you", answer.status),
@@ -53,4 +60,38 @@ pub(super) async fn examine(checkup: &mut Checkup, address: &str) -> Result<()> 
         }
     }
     Ok(())
+}
+
+/// Everything that the server says a person should look at: failing jobs one by one, the rest by kind.
+fn alerts(checkup: &mut Checkup, health: &Value) {
+    checkup.fact("condition", word(&health["condition"]));
+    let list = |name: &str| health[name].as_array().map(Vec::as_slice).unwrap_or_default();
+    for alert in list("alerts").iter().filter(|alert| alert["kind"] != "job_failing") {
+        checkup.wrong(what(&alert["kind"]), word(&alert["text"]), word(&alert["fix"]));
+    }
+    for job in list("failing_jobs") {
+        let (name, more) = (word(&job["name"]), job["more"].as_bool() == Some(true));
+        let failures = job["failures"].as_u64().unwrap_or(1);
+        let runs = match failures {
+            1 => "the last run".to_owned(),
+            _ => format!("the last {failures} runs{}", if more { " or more" } else { "" }),
+        };
+        let found = format!(
+            "{name}: {runs} failed, since {}: {}",
+            word(&job["since"]),
+            one_line(&word(&job["error"]), ERROR_LENGTH_MAX)
+        );
+        checkup.wrong("failing job", found, format!("punctual jobs history {name}"));
+    }
+}
+
+/// The kind of an alert in words.
+fn what(kind: &Value) -> &'static str {
+    match kind.as_str() {
+        Some("configuration_refused") => "configuration",
+        Some("queue_without_worker" | "queue_paused" | "queue_late") => "queue",
+        Some("dead_letters") => "dead letters",
+        Some("webhook_failing") => "webhook",
+        _ => "server",
+    }
 }

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use crate::clock::{add, within};
+use crate::engine::given_up::GivenUp;
 use crate::engine::settle::unpack;
 use crate::engine::{Process, backoff};
 use crate::error::{Error, ErrorKind, Result};
@@ -83,9 +84,8 @@ impl Sending {
                 self.process.events.emit(Event::MessageRelayed { message, transport });
             }
             Verdict::Dead { reason, error } => {
-                self.process.hooks.exhausted(&one.message, reason, error.as_deref());
-                let topic = one.message.topic.clone();
-                self.process.events.emit(Event::MessageDead { message, topic, reason, error });
+                let (message, attempts) = (&*one.message, one.attempt);
+                self.process.tell_given_up(GivenUp { message, attempts, reason, error, log: None });
             }
             Verdict::Again { .. } | Verdict::Cancelled => {}
         }

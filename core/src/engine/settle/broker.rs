@@ -10,6 +10,7 @@ use jiff::Timestamp;
 use super::Extras;
 use super::packed::{Return, apart, is_of_another, letter, packed};
 use crate::clock::{Clock, add, between};
+use crate::engine::given_up::GivenUp;
 use crate::engine::{Process, backoff};
 use crate::error::{Error, Result};
 use crate::event::Event;
@@ -86,13 +87,13 @@ impl Broker<'_> {
             None => (*self.message).clone(),
         };
         self.keep_letter(&execution, Arc::new(kept), rejection).await?;
-        self.process.events.emit(Event::MessageDead {
-            message: self.message.id,
-            topic: self.message.topic.clone(),
+        self.process.tell_given_up(GivenUp {
+            message: &self.message,
+            attempts: execution.attempt,
             reason: *reason,
             error: error.clone(),
+            log: execution.log.as_deref(),
         });
-        self.process.hooks.exhausted(&self.message, *reason, error.as_deref());
         Ok(())
     }
 

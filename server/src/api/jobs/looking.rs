@@ -64,7 +64,7 @@ enum JobSort {
     Last,
 }
 
-/// Every job, complete also before anything ran and while the storage does not answer.
+/// Every job, complete also before anything ran. 503 while the storage does not answer.
 #[utoipa::path(get, operation_id = "list_jobs", path = "/jobs", tag = "jobs", params(JobsQuery),
     responses((status = 200, body = Listing<JobView>)))]
 pub(super) async fn list(
@@ -90,8 +90,7 @@ pub(super) async fn list(
     let page: Vec<JobStatus> = jobs.into_iter().skip(start).take(limit).cloned().collect();
     let next = page.last().filter(|_| rest > limit).map(|job| job.name.to_string());
     let names: Vec<JobName> = page.iter().map(|job| job.name.clone()).collect();
-    let asked = if status.storage_error.is_none() { names.as_slice() } else { &[] };
-    let mut runs = runs_of(&app, asked).await?;
+    let mut runs = runs_of(&app, &names).await?;
     let items = page.into_iter().map(|job| {
         let recent = runs.remove(&job.name).unwrap_or_default();
         viewed(&app, job, &recent)

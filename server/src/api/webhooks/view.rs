@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::api::check_kinds;
+use crate::app::App;
 use crate::problem::{Answer, Problem};
 use crate::secret::random;
 use crate::webhooks::{Filter, Webhook};
@@ -40,6 +41,8 @@ pub(super) struct WebhookView {
     last_at: Option<Timestamp>,
     /// What it answered then; null when it did not.
     last_status: Option<u16>,
+    /// Why that failed; null when it did not.
+    last_error: Option<String>,
 }
 
 impl From<Webhook> for WebhookView {
@@ -56,6 +59,7 @@ impl From<Webhook> for WebhookView {
             created_at: webhook.created_at,
             last_at: webhook.last_at,
             last_status: webhook.last_status,
+            last_error: webhook.last_error,
         }
     }
 }
@@ -70,11 +74,17 @@ pub(super) struct Created {
     pub(super) secret: String,
 }
 
-/// A delivery that was sent.
+/// A delivery that was sent to try a webhook, and what came of it.
 #[derive(Clone, Debug, Serialize, ToSchema)]
-pub(super) struct Sent {
+pub(super) struct Tested {
     /// Its message.
     pub(super) message: String,
+    /// How it ended, such as `succeeded` or `failed`; null when it has not ended yet.
+    pub(super) ending: Option<&'static str>,
+    /// What the receiver answered, or why it was not reached.
+    pub(super) note: Option<String>,
+    /// How long the call took.
+    pub(super) took_ms: Option<u64>,
 }
 
 /// A webhook to be made.
@@ -96,8 +106,9 @@ pub(super) struct WebhookRequest {
 
 impl WebhookRequest {
     /// The webhook, when it can be one.
-    pub(super) fn webhook(self, now: Timestamp) -> Answer<Webhook> {
-        check_url(&self.url)?;
+    pub(super) async fn webhook(self, app: &App) -> Answer<Webhook> {
+        let now = app.clock.now();
+        check_url(app, &self.url).await?;
         check_events(&self.events)?;
         check_secret(self.secret.as_deref())?;
         let secret = self.secret.unwrap_or_else(|| format!("whsec_{}", random()));
@@ -113,6 +124,7 @@ impl WebhookRequest {
             created_at: now,
             last_at: None,
             last_status: None,
+            last_error: None,
         })
     }
 }
@@ -134,8 +146,10 @@ pub(super) struct WebhookEdit {
 }
 
 impl WebhookEdit {
-    pub(super) fn check(&self) -> Answer<()> {
-        self.url.as_deref().map_or(Ok(()), check_url)?;
+    pub(super) async fn check(&self, app: &App) -> Answer<()> {
+        if let Some(url) = &self.url {
+            check_url(app, url).await?;
+        }
         self.events.as_deref().map_or(Ok(()), check_events)?;
         check_secret(self.secret.as_deref())
     }
@@ -150,6 +164,7 @@ impl WebhookEdit {
             webhook.enabled = enabled;
             webhook.disabled_reason = None;
             webhook.failures = 0;
+            webhook.last_error = None;
         }
     }
 }
@@ -165,7 +180,8 @@ fn refused(field: &str, problem: impl Into<String>) -> Problem {
     Problem::refused(format!("`{field}` {problem}")).field(field, problem)
 }
 
-fn check_url(text: &str) -> Answer<()> {
+/// Refuses what is no address, and what the guard of outgoing calls refuses.
+async fn check_url(app: &App, text: &str) -> Answer<()> {
     if text.len() > URL_LENGTH_MAX {
         return Err(refused("url", format!("has more than {URL_LENGTH_MAX} characters")));
     }
@@ -176,6 +192,10 @@ fn check_url(text: &str) -> Answer<()> {
     }
     if !url.username().is_empty() || url.password().is_some() {
         return Err(refused("url", "holds a name or a password; deliveries are signed instead"));
+    }
+    if let Some(guard) = app.guard() {
+        let checked = guard.check_resolved(&url, &*app.clock).await;
+        checked.map_err(|error| refused("url", format!("may not be called: {error}")))?;
     }
     Ok(())
 }

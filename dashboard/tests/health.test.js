@@ -1,0 +1,32 @@
+// The word on the overview: red on failure, grey when the answer is old, green only when the server says so now.
+
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { STALE_AFTER, judged } from '../lib/health.js';
+import { overview } from '../texts/overview.js';
+import { job } from '../texts/job.js';
+
+const fine = { data: { condition: 'healthy' }, error: null };
+
+test('green needs an answer that is current', () => {
+  assert.equal(judged(fine, 0), 'healthy');
+  assert.equal(judged(fine, STALE_AFTER), 'healthy');
+  assert.equal(judged(fine, STALE_AFTER + 1), 'unknown');
+  assert.equal(judged({ data: null, error: null }, null), 'unknown');
+});
+
+test('a server that fails is broken at once, one that is silent is unknown in time', () => {
+  assert.equal(judged({ ...fine, error: { status: 503 } }, 1_000), 'unhealthy');
+  assert.equal(judged({ ...fine, error: { status: 0 } }, 1_000), 'healthy');
+  assert.equal(judged({ ...fine, error: { status: 0 } }, STALE_AFTER + 1), 'unknown');
+  assert.equal(judged({ data: { condition: 'unhealthy' }, error: null }, 0), 'unhealthy');
+});
+
+test('numbers and words agree', () => {
+  assert.equal(job.why.failing(1), 'The last run failed.');
+  assert.equal(job.why.failing(2), 'The last 2 runs failed.');
+  assert.equal(overview.failing.runs(1, false), 'last run');
+  assert.equal(overview.failing.runs(30, true), '30+ in a row');
+  assert.equal(job.remove.waiting('1', 1, false), '1 waiting message');
+  assert.equal(job.remove.waiting('1,000', 1000, true), 'at least 1,000 waiting messages');
+});

@@ -1,0 +1,292 @@
+//! Alerts: what a person should look at although the process works. Failing jobs, new dead letters, failing
+//! webhooks, queues whose messages wait, a refused configuration. Found once for everybody who asks within a few
+//! seconds, in bounded steps; health, the overview, `doctor`, metrics and events all speak of the same facts.
+
+mod failing_jobs;
+mod waiting_queues;
+mod watch;
+
+use std::sync::{Arc, PoisonError};
+use std::time::Duration;
+
+use jiff::Timestamp;
+use punctual::{Event, Result};
+use serde::Serialize;
+use utoipa::ToSchema;
+
+pub(crate) use failing_jobs::FailingJob;
+pub(crate) use watch::follow;
+
+use crate::app::App;
+use crate::webhooks::{self, Webhook};
+
+/// How long what was found holds.
+const AGE: Duration = Duration::from_secs(5);
+/// How many deliveries in a row must have failed before a webhook is an alert; one alone is tried again soon.
+const WEBHOOK_FAILURES_MIN: u32 = 2;
+/// The most names that a sentence about many things has.
+const NAMES_MAX: usize = 3;
+
+/// What an alert is about. The order is that of urgency.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum AlertKind {
+    /// The process or its storage does not work as it should.
+    Server,
+    /// A configuration was read again and refused.
+    ConfigurationRefused,
+    /// The last run of a job failed.
+    JobFailing,
+    /// Messages of a queue are due, and no process works on it.
+    QueueWithoutWorker,
+    /// Messages of a paused queue are due.
+    QueuePaused,
+    /// Messages of a queue are due for long.
+    QueueLate,
+    /// Messages were given up within the last hour.
+    DeadLetters,
+    /// Deliveries of a webhook fail.
+    WebhookFailing,
+}
+
+impl AlertKind {
+    /// Returns the stable name.
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            Self::Server => "server",
+            Self::ConfigurationRefused => "configuration_refused",
+            Self::JobFailing => "job_failing",
+            Self::QueueWithoutWorker => "queue_without_worker",
+            Self::QueuePaused => "queue_paused",
+            Self::QueueLate => "queue_late",
+            Self::DeadLetters => "dead_letters",
+            Self::WebhookFailing => "webhook_failing",
+        }
+    }
+
+    /// Returns what to do about it.
+    fn fix(self) -> &'static str {
+        match self {
+            Self::Server => "look into the log of the server; check that its storage is reachable",
+            Self::ConfigurationRefused => {
+                "run `punctual config check`, put the file right and save it again"
+            }
+            Self::JobFailing => "look at its last runs with `punctual jobs history NAME`",
+            Self::QueueWithoutWorker => "start a process that works on it",
+            Self::QueuePaused => "resume it with `punctual queues resume NAME`",
+            Self::QueueLate => {
+                "add workers or a larger concurrency; `punctual messages why ID` says what it waits for"
+            }
+            Self::DeadLetters => {
+                "look at them with `punctual dead list`, then redrive or discard them"
+            }
+            Self::WebhookFailing => "look at its deliveries with `punctual webhooks deliveries ID`",
+        }
+    }
+
+    /// Returns the sentence about several things of a kind.
+    fn many(self, count: usize, names: &str) -> String {
+        match self {
+            Self::JobFailing => format!("{count} jobs fail: {names}"),
+            Self::QueueWithoutWorker => format!("no process works on {count} queues: {names}"),
+            Self::QueuePaused => format!("messages are due in {count} paused queues: {names}"),
+            Self::QueueLate => format!("messages of {count} queues wait for long: {names}"),
+            Self::WebhookFailing => format!("deliveries of {count} webhooks fail: {names}"),
+            Self::Server | Self::ConfigurationRefused | Self::DeadLetters => {
+                format!("{count} problems: {names}")
+            }
+        }
+    }
+}
+
+/// Something that a person should look at.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Alert {
+    pub(crate) kind: AlertKind,
+    /// The job, the queue or the id of the webhook.
+    pub(crate) subject: Option<String>,
+    /// How the subject is called in a sentence about several.
+    name: String,
+    /// What is wrong, in a sentence.
+    pub(crate) text: String,
+}
+
+impl Alert {
+    /// An alert about a thing that is called as it is identified.
+    fn about(kind: AlertKind, subject: &str, text: String) -> Self {
+        Self { kind, subject: Some(subject.to_owned()), name: subject.to_owned(), text }
+    }
+
+    /// An alert about nothing in particular.
+    fn general(kind: AlertKind, text: String) -> Self {
+        Self { kind, subject: None, name: text.clone(), text }
+    }
+}
+
+/// All alerts of one kind, in a sentence.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
+pub(crate) struct AlertView {
+    /// The kind.
+    pub(crate) kind: AlertKind,
+    /// What is wrong, in a sentence.
+    pub(crate) text: String,
+    /// How many things it is about.
+    pub(crate) count: usize,
+    /// The first of them: jobs, queues or ids of webhooks.
+    pub(crate) subjects: Vec<String>,
+    /// What to do about it.
+    pub(crate) fix: &'static str,
+}
+
+impl AlertView {
+    /// An alert about the process itself.
+    pub(crate) fn of_server(text: &str) -> Self {
+        let kind = AlertKind::Server;
+        Self { kind, text: text.to_owned(), count: 1, subjects: Vec::new(), fix: kind.fix() }
+    }
+}
+
+/// Everything that was found at an instant.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Alerts {
+    /// By kind, the most urgent first.
+    pub(crate) list: Vec<Alert>,
+    /// The jobs that fail, those first that failed most often.
+    pub(crate) failing: Vec<FailingJob>,
+}
+
+impl Alerts {
+    /// Returns a sentence for each kind, the most urgent first.
+    pub(crate) fn views(&self) -> Vec<AlertView> {
+        self.list
+            .chunk_by(|one, other| one.kind == other.kind)
+            .filter_map(|of_kind| {
+                let (first, count) = (of_kind.first()?, of_kind.len());
+                let text = if count == 1 { first.text.clone() } else { together(of_kind) };
+                let subjects = of_kind.iter().filter_map(|alert| alert.subject.clone());
+                let subjects = subjects.take(NAMES_MAX).collect();
+                Some(AlertView { kind: first.kind, text, count, subjects, fix: first.kind.fix() })
+            })
+            .collect()
+    }
+
+    /// Counts the alerts of a kind.
+    pub(crate) fn count(&self, kind: AlertKind) -> usize {
+        self.list.iter().filter(|alert| alert.kind == kind).count()
+    }
+}
+
+fn together(of_kind: &[Alert]) -> String {
+    let names: Vec<&str> =
+        of_kind.iter().take(NAMES_MAX).map(|alert| alert.name.as_str()).collect();
+    let more = match of_kind.len().saturating_sub(NAMES_MAX) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    let names = format!("{}{more}", names.join(", "));
+    of_kind.first().map_or(String::new(), |first| first.kind.many(of_kind.len(), &names))
+}
+
+/// A configuration that was read again and refused.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Refused {
+    pub(crate) at: Timestamp,
+    pub(crate) source: String,
+    pub(crate) problem: String,
+}
+
+/// Remembers that a configuration was refused, and tells of it when that is new; nothing clears it.
+pub(crate) fn configuration_refused(app: &App, refused: Option<Refused>) {
+    let mut known = app.node().refused.lock().unwrap_or_else(PoisonError::into_inner);
+    let is_new = match (&*known, &refused) {
+        (Some(known), Some(refused)) => known.problem != refused.problem,
+        (None, refused) => refused.is_some(),
+        (Some(_), None) => false,
+    };
+    known.clone_from(&refused);
+    drop(known);
+    app.node().alerts.forget();
+    app.node().health.forget();
+    if let Some(Refused { source, problem, .. }) = refused.filter(|_| is_new) {
+        app.punctual.events().emit(Event::ConfigurationRefused { source, problem });
+    }
+}
+
+/// Returns what was found at most a few seconds ago.
+pub(crate) async fn current(app: &App) -> Result<Arc<Alerts>> {
+    let find = Box::pin(async { find(app).await.map(Arc::new) });
+    app.node().alerts.get(&*app.clock, AGE, find).await
+}
+
+/// Returns what this node knows without its storage.
+pub(crate) fn without_storage(app: &App) -> Alerts {
+    Alerts { list: of_node(app).into_iter().collect(), failing: Vec::new() }
+}
+
+async fn find(app: &App) -> Result<Alerts> {
+    let mut list: Vec<Alert> = of_node(app).into_iter().collect();
+    let failing = failing_jobs::find(app).await?;
+    list.extend(failing.iter().map(FailingJob::alert));
+    list.extend(waiting_queues::find(app).await?);
+    list.extend(dead_letters(app).await?);
+    list.extend(webhooks::all(app).await?.iter().filter_map(of_webhook));
+    list.sort_by_key(|alert| alert.kind);
+    Ok(Alerts { list, failing })
+}
+
+fn of_node(app: &App) -> Option<Alert> {
+    let refused = app.node().refused.lock().unwrap_or_else(PoisonError::into_inner).clone()?;
+    let Refused { at, source, problem } = refused;
+    let text = format!(
+        "{source} was refused at {}, and the jobs stay as they were: {problem}",
+        at.strftime("%Y-%m-%d %H:%M:%SZ")
+    );
+    Some(Alert::general(AlertKind::ConfigurationRefused, text))
+}
+
+async fn dead_letters(app: &App) -> Result<Option<Alert>> {
+    let groups = crate::api::dead_groups(app).await?;
+    let count = groups.in_the_last_hour();
+    let letters = if count == 1 { "message was" } else { "messages were" };
+    let text = format!("{count} {letters} given up in the last hour");
+    Ok((count > 0).then(|| Alert::general(AlertKind::DeadLetters, text)))
+}
+
+fn of_webhook(webhook: &Webhook) -> Option<Alert> {
+    // The rest of the address may be a secret.
+    let host =
+        url::Url::parse(&webhook.url).ok().and_then(|url| url.host().map(|host| host.to_string()));
+    let host = host.unwrap_or_else(|| webhook.id.clone());
+    let last = webhook.last_error.as_deref().unwrap_or("no reason is known");
+    let text = match (&webhook.disabled_reason, webhook.enabled) {
+        (Some(reason), false) => format!("the webhook to {host} was switched off: {reason}"),
+        (_, true) if webhook.failures >= WEBHOOK_FAILURES_MIN => {
+            format!("{} deliveries in a row to {host} failed: {last}", webhook.failures)
+        }
+        _ => return None,
+    };
+    let subject = Some(webhook.id.clone());
+    Some(Alert { kind: AlertKind::WebhookFailing, subject, name: host, text })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn several_of_a_kind_are_one_sentence() {
+        let job = |name: &str| Alert::about(AlertKind::JobFailing, name, format!("{name} fails"));
+        let dead = Alert::general(AlertKind::DeadLetters, "2 messages were given up".to_owned());
+        let alerts = Alerts {
+            list: vec![job("a"), job("b"), job("c"), job("d"), dead],
+            failing: Vec::new(),
+        };
+        let views = alerts.views();
+        assert_eq!(views.len(), 2);
+        assert_eq!(views[0].text, "4 jobs fail: a, b, c and 1 more");
+        assert_eq!((views[0].count, views[0].subjects.len()), (4, NAMES_MAX));
+        assert_eq!((views[1].text.as_str(), views[1].count), ("2 messages were given up", 1));
+        let alerts = Alerts { list: vec![job("a")], failing: Vec::new() };
+        assert_eq!(alerts.views()[0].text, "a fails");
+    }
+}

@@ -1,0 +1,229 @@
+//! Jobs that fail: whose last run that is over failed, how often in a row, since when and why. A run that is
+//! tried again is not over. Bounded in jobs and in runs of each.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use punctual::Result;
+use punctual::inspect::{ExecutionFilter, Page};
+use punctual::model::{Ending, Execution, JobName, JobPhase, MessageId, State};
+use punctual::status::JobStatus;
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use super::{Alert, AlertKind};
+use crate::app::App;
+use crate::statuses::statuses;
+
+/// The most jobs that are looked at closely.
+const JOBS_MAX: usize = 200;
+/// How many attempts of each are looked at.
+const ATTEMPTS_MAX: usize = 30;
+/// How many jobs are asked about at once.
+const TOGETHER_MAX: usize = 100;
+/// The most jobs whose last success is looked for beyond those attempts.
+const SUCCESSES_MAX: usize = 50;
+/// The most characters of an error in a sentence.
+const ERROR_LENGTH_MAX: usize = 200;
+
+/// A job that fails.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
+pub(crate) struct FailingJob {
+    /// The job.
+    pub(crate) name: String,
+    /// How many of its runs failed, one after another.
+    pub(crate) failures: u64,
+    /// Whether it may be more: older runs were not looked at.
+    pub(crate) more: bool,
+    /// The last failure.
+    pub(crate) error: Option<String>,
+    /// When the first of these runs failed.
+    pub(crate) since: Timestamp,
+    /// When the last one failed.
+    pub(crate) last_at: Timestamp,
+    /// The message of the last one.
+    pub(crate) message: Option<String>,
+    /// When it last succeeded; null when that is not known.
+    pub(crate) succeeded_at: Option<Timestamp>,
+}
+
+impl FailingJob {
+    /// The alert about it.
+    pub(super) fn alert(&self) -> Alert {
+        let runs = match (self.failures, self.more) {
+            (1, false) => "the last run".to_owned(),
+            (failures, false) => format!("the last {failures} runs"),
+            (failures, true) => format!("the last {failures} runs or more"),
+        };
+        let error = self.error.as_deref().unwrap_or("no reason is known");
+        let error: String = error.chars().take(ERROR_LENGTH_MAX).collect();
+        let text = format!("{runs} of the job {:?} failed: {}", self.name, error.trim());
+        Alert::about(AlertKind::JobFailing, &self.name, text)
+    }
+}
+
+/// Finds the jobs that fail, those first that failed most often.
+pub(super) async fn find(app: &App) -> Result<Vec<FailingJob>> {
+    let status = statuses(app).await?;
+    let suspects: Vec<JobName> = status
+        .jobs
+        .iter()
+        .filter(|job| is_suspect(job))
+        .map(|job| job.name.clone())
+        .take(JOBS_MAX)
+        .collect();
+    let mut failing = Vec::new();
+    for some in suspects.chunks(TOGETHER_MAX) {
+        let mut attempts: BTreeMap<JobName, Vec<Execution>> = BTreeMap::new();
+        for attempt in app.inspect.latest_runs(some, ATTEMPTS_MAX).await? {
+            if let Some(job) = attempt.job.clone() {
+                attempts.entry(job).or_default().push(attempt);
+            }
+        }
+        for (name, attempts) in attempts {
+            let alive = alive(app, &attempts).await?;
+            failing.extend(judge(&name, &attempts, alive));
+        }
+    }
+    failing.sort_by(|one, other| (other.failures, &one.name).cmp(&(one.failures, &other.name)));
+    let unknown = failing.iter_mut().filter(|job| job.succeeded_at.is_none() && job.more);
+    for job in unknown.take(SUCCESSES_MAX) {
+        job.succeeded_at = last_success(app, &job.name).await?;
+    }
+    Ok(failing)
+}
+
+fn is_suspect(job: &JobStatus) -> bool {
+    job.phase == JobPhase::Active
+        && job.last.as_ref().is_some_and(|last| last.ending != Ending::Succeeded)
+}
+
+/// Returns the message of the newest attempt while it is not over.
+async fn alive(app: &App, attempts: &[Execution]) -> Result<Option<MessageId>> {
+    let Some(newest) = attempts.first().and_then(|attempt| attempt.message) else {
+        return Ok(None);
+    };
+    let record = app.inspect.message(newest).await?;
+    let is_alive =
+        record.is_some_and(|record| matches!(record.state, State::Pending | State::Running));
+    Ok(is_alive.then_some(newest))
+}
+
+async fn last_success(app: &App, job: &str) -> Result<Option<Timestamp>> {
+    let filter = ExecutionFilter {
+        job: Some(JobName::new(job)?),
+        endings: vec![Ending::Succeeded.as_str()],
+        ..ExecutionFilter::default()
+    };
+    let page = app.inspect.executions(filter, Page::first(1)).await?;
+    Ok(page.rows.first().map(|run| run.ended_at))
+}
+
+/// Judges a job by its attempts, newest first; `alive` is a message that is tried again.
+fn judge(name: &JobName, attempts: &[Execution], alive: Option<MessageId>) -> Option<FailingJob> {
+    let mut over: Vec<&Execution> = Vec::new();
+    for attempt in attempts.iter().filter(|attempt| alive.is_none() || attempt.message != alive) {
+        // The newest attempt of a message says how its run ended.
+        if over.iter().all(|newer| newer.message != attempt.message) {
+            over.push(attempt);
+        }
+    }
+    // What was cancelled or given back says nothing of the job.
+    over.retain(|run| run.ending == Ending::Succeeded || run.ending.is_failure());
+    let failed: Vec<&&Execution> = over.iter().take_while(|run| run.ending.is_failure()).collect();
+    let (last, first) = (failed.first()?, failed.last()?);
+    let success = over.get(failed.len());
+    Some(FailingJob {
+        name: name.to_string(),
+        failures: failed.len() as u64,
+        more: success.is_none() && attempts.len() >= ATTEMPTS_MAX,
+        error: last.note.as_deref().map(ToOwned::to_owned),
+        since: first.ended_at,
+        last_at: last.ended_at,
+        message: last.message.map(|message| message.to_string()),
+        succeeded_at: success.map(|run| run.ended_at),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use punctual::model::{ExecutionId, Queue, Source, Topic};
+    use punctual::uuid::Uuid;
+
+    use super::*;
+
+    fn message(number: u128) -> MessageId {
+        MessageId::from_uuid(Uuid::from_u128(number))
+    }
+
+    /// An attempt of a message, ended at a second.
+    fn attempt(of: u128, second: i64, ending: Ending) -> Execution {
+        let at = Timestamp::from_second(second).unwrap();
+        Execution {
+            id: ExecutionId::from_uuid(Uuid::from_u128(second.unsigned_abs().into())),
+            message: Some(message(of)),
+            topic: Topic::new("t").unwrap(),
+            queue: Queue::default(),
+            key: None,
+            job: Some(job()),
+            nominal: None,
+            source: Source::Scheduled,
+            attempt: 1,
+            attempts_max: None,
+            process: None,
+            due_at: at,
+            started_at: at,
+            ended_at: at,
+            ending,
+            note: Some(Arc::from(format!("failed at {second}"))),
+            log: None,
+        }
+    }
+
+    fn job() -> JobName {
+        JobName::new("nightly").unwrap()
+    }
+
+    #[test]
+    fn runs_that_failed_one_after_another_are_counted_by_message() {
+        let attempts = [
+            attempt(4, 40, Ending::Cancelled),
+            attempt(3, 32, Ending::TimedOut),
+            attempt(3, 31, Ending::Failed),
+            attempt(2, 20, Ending::Failed),
+            attempt(1, 10, Ending::Succeeded),
+        ];
+        let found = judge(&job(), &attempts, None).unwrap();
+        assert_eq!((found.failures, found.more), (2, false));
+        assert_eq!((found.since.as_second(), found.last_at.as_second()), (20, 32));
+        assert_eq!(found.error.as_deref(), Some("failed at 32"));
+        assert_eq!(found.succeeded_at.map(Timestamp::as_second), Some(10));
+        let text = found.alert().text;
+        assert_eq!(text, "the last 2 runs of the job \"nightly\" failed: failed at 32");
+    }
+
+    #[test]
+    fn a_run_that_is_tried_again_is_not_over() {
+        let first = [attempt(1, 10, Ending::Failed)];
+        assert_eq!(judge(&job(), &first, Some(message(1))), None);
+        let after_a_success = [attempt(2, 20, Ending::Failed), attempt(1, 10, Ending::Succeeded)];
+        assert_eq!(judge(&job(), &after_a_success, Some(message(2))), None);
+        let after_a_failure = [attempt(2, 20, Ending::Failed), attempt(1, 10, Ending::Failed)];
+        let found = judge(&job(), &after_a_failure, Some(message(2))).unwrap();
+        assert_eq!((found.failures, found.last_at.as_second()), (1, 10));
+        assert!(found.alert().text.starts_with("the last run of"), "{:?}", found.alert());
+    }
+
+    #[test]
+    fn more_failures_than_were_looked_at_are_said_to_be_more() {
+        let attempts: Vec<Execution> = (1_u32..=30)
+            .rev()
+            .map(|number| attempt(u128::from(number), i64::from(number), Ending::Failed))
+            .collect::<Vec<_>>();
+        let found = judge(&job(), &attempts, None).unwrap();
+        assert_eq!((found.failures, found.more), (30, true));
+        assert!(found.alert().text.contains("30 runs or more"), "{:?}", found.alert());
+    }
+}

@@ -1,0 +1,192 @@
+//! What is answered while the storage does not answer: an error or the truth, never a list that looks complete.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use jiff::Timestamp;
+use punctual::documents::{Document, Documents, Draft, KeyRange, Put, Removed, Seen};
+use punctual::inspect::{Bucket, Counts, ExecutionFilter, JobFilter, MessageFilter, Page, Paged};
+use punctual::model::{
+    BatchId, Execution, ExecutionId, JobName, JobRecord, MessageId, MessageRecord, State,
+};
+use punctual::{Error, Inspect, Job, ManualClock, MemoryStorage, Punctual, Result};
+use punctual_server::{App, Parts, router};
+use serde_json::json;
+
+use crate::living::{settle, start};
+use crate::site::Site;
+
+/// A memory storage that can be taken away from those who read.
+struct Door {
+    inner: Arc<MemoryStorage>,
+    shut: AtomicBool,
+}
+
+impl Door {
+    fn inner(&self) -> Result<&MemoryStorage> {
+        if self.shut.load(Ordering::Relaxed) {
+            return Err(Error::unavailable("the storage is out of reach"));
+        }
+        Ok(&self.inner)
+    }
+}
+
+#[async_trait]
+impl Inspect for Door {
+    async fn messages(
+        &self,
+        filter: MessageFilter,
+        page: Page<MessageId>,
+    ) -> Result<Paged<MessageRecord, MessageId>> {
+        self.inner()?.messages(filter, page).await
+    }
+
+    async fn message(&self, id: MessageId) -> Result<Option<MessageRecord>> {
+        self.inner()?.message(id).await
+    }
+
+    async fn executions(
+        &self,
+        filter: ExecutionFilter,
+        page: Page<ExecutionId>,
+    ) -> Result<Paged<Execution, ExecutionId>> {
+        self.inner()?.executions(filter, page).await
+    }
+
+    async fn jobs(&self, filter: JobFilter) -> Result<Vec<JobRecord>> {
+        self.inner()?.jobs(filter).await
+    }
+
+    async fn job(&self, name: &JobName) -> Result<Option<JobRecord>> {
+        self.inner()?.job(name).await
+    }
+
+    async fn counts(&self, now: Timestamp) -> Result<Counts> {
+        self.inner()?.counts(now).await
+    }
+
+    async fn batch(&self, batch: BatchId) -> Result<BTreeMap<State, u64>> {
+        self.inner()?.batch(batch).await
+    }
+
+    async fn throughput(&self, since: Timestamp, bucket: Duration) -> Result<Vec<Bucket>> {
+        self.inner()?.throughput(since, bucket).await
+    }
+}
+
+#[async_trait]
+impl Documents for Door {
+    async fn put(&self, draft: Draft, seen: Seen, now: Timestamp) -> Result<Put> {
+        self.inner()?.put(draft, seen, now).await
+    }
+
+    async fn put_all(&self, drafts: Vec<Draft>, now: Timestamp) -> Result<()> {
+        self.inner()?.put_all(drafts, now).await
+    }
+
+    async fn get(&self, kind: &str, key: &str, now: Timestamp) -> Result<Option<Document>> {
+        self.inner()?.get(kind, key, now).await
+    }
+
+    async fn list(&self, kind: &str, range: KeyRange, now: Timestamp) -> Result<Vec<Document>> {
+        self.inner()?.list(kind, range, now).await
+    }
+
+    async fn remove(&self, kind: &str, key: &str, seen: Seen) -> Result<Removed> {
+        self.inner()?.remove(kind, key, seen).await
+    }
+
+    async fn expire(&self, limit: usize, now: Timestamp) -> Result<u64> {
+        self.inner()?.expire(limit, now).await
+    }
+}
+
+fn site() -> (Site, Arc<Door>) {
+    let clock = Arc::new(ManualClock::new("2026-03-01T12:00:00Z".parse().unwrap()));
+    let storage = Arc::new(MemoryStorage::new(clock.clone()));
+    let door = Arc::new(Door { inner: storage.clone(), shut: AtomicBool::new(false) });
+    let builder = Punctual::builder().stores(storage.clone(), door.clone()).clock(clock.clone());
+    // Another process declares the job, so that this one knows nothing of it by itself.
+    let punctual = Arc::new(builder.build().unwrap());
+    let app = App::new(Parts {
+        punctual,
+        storage,
+        inspect: door.clone(),
+        documents: door.clone(),
+        clock: clock.clone(),
+    });
+    let router = router(app.clone());
+    (Site { app, clock, router, role: None }, door)
+}
+
+/// What is answered without the storage: how the node is, who asks, and what is computed from the question.
+const WITHOUT_STORAGE: [&str; 6] = [
+    "/api/v1/health",
+    "/api/v1/session",
+    "/api/v1/settings",
+    "/api/v1/subscriptions",
+    "/api/v1/schedule/preview",
+    "/api/v1/events",
+];
+
+/// Every path that can be read, with names that exist.
+async fn paths(site: &Site, message: &str) -> Vec<String> {
+    let document = site.get("/api/openapi.json").await.json;
+    let paths = document["paths"].as_object().unwrap().iter();
+    let readable = paths.filter(|(path, item)| {
+        !item["get"].is_null()
+            && !path.contains("/session/oidc")
+            && !WITHOUT_STORAGE.contains(&path.as_str())
+    });
+    readable
+        .map(|(path, _)| {
+            let name = if path.contains("/jobs/") { "nightly" } else { "default" };
+            path.replace("{id}", message).replace("{name}", name)
+        })
+        .collect()
+}
+
+// Finding P1 of the newcomer's review: 200 with an empty list while the database was gone.
+#[tokio::test]
+async fn no_list_looks_complete_while_the_storage_is_away() {
+    let (site, door) = site();
+    start(&site).await;
+    let jobs = vec![Job::cron("nightly", "0 2 * * *").topic("t")];
+    site.app.punctual.admin().reconcile("elsewhere", jobs).await.unwrap();
+    let published = site.post("/api/v1/messages", &json!({ "topic": "t" })).await;
+    let paths = paths(&site, published.json["id"].as_str().unwrap()).await;
+    assert!(paths.len() > 30, "{paths:?}");
+    // Everything that is kept for a while is kept now.
+    for path in &paths {
+        site.get(path).await;
+    }
+    door.shut.store(true, Ordering::Relaxed);
+    site.clock.advance(Duration::from_secs(3));
+    settle().await;
+    let health = site.get("/api/v1/health").await;
+    assert_eq!((health.status.as_u16(), &health.json["condition"]), (200, &json!("unhealthy")));
+    let said = health.json["alerts"][0]["text"].as_str().unwrap();
+    assert!(said.contains("the storage does not answer"), "{said}");
+    let mut lying = Vec::new();
+    for path in &paths {
+        let answered = site.get(path).await;
+        // Series are of this process's own memory, and say so where they need more.
+        if answered.status.is_success() && !path.contains("/series") {
+            lying.push(format!("{path}: {}", answered.text));
+        }
+    }
+    assert!(lying.is_empty(), "{lying:#?}");
+    let jobs = site.get("/api/v1/jobs").await;
+    assert_eq!(jobs.status, 503, "{}", jobs.text);
+    assert!(jobs.json["detail"].as_str().unwrap().contains("storage"), "{}", jobs.text);
+    assert_eq!(site.get("/health").await.status, 503);
+    door.shut.store(false, Ordering::Relaxed);
+    site.clock.advance(Duration::from_secs(3));
+    settle().await;
+    assert_eq!(site.get("/api/v1/jobs").await.json["items"][0]["name"], "nightly");
+    let health = site.get("/api/v1/health").await;
+    assert_ne!(health.json["condition"], "unhealthy", "{}", health.text);
+}
