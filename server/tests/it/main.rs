@@ -7,6 +7,7 @@ mod abuse;
 mod assembly;
 mod auth;
 mod bounds;
+mod connections;
 mod dead;
 mod description;
 mod events;
@@ -27,6 +28,7 @@ mod mount;
 mod moving;
 #[cfg(feature = "oidc")]
 mod oidc;
+mod outgoing;
 mod overview;
 mod pages;
 #[cfg(feature = "oidc")]
@@ -42,6 +44,7 @@ mod system_topics;
 mod targets;
 #[cfg(feature = "otlp")]
 mod telemetry;
+mod tls;
 mod tokens;
 mod topics;
 mod views;
