@@ -70,6 +70,17 @@ impl Address {
         }
     }
 
+    /// Returns what is wrong with an address that leads to another machine and says nothing of TLS.
+    pub fn tls_warning(&self) -> Option<String> {
+        match self {
+            #[cfg(feature = "postgres")]
+            Self::Postgres(address) => {
+                punctual_postgres::PostgresStorage::builder(&address.url).tls_warning()
+            }
+            _ => None,
+        }
+    }
+
     /// The kind of storage, in one word.
     pub fn kind(&self) -> &'static str {
         match self {

@@ -44,6 +44,7 @@ struct Inner {
     audit: Audit,
     auth: Auth,
     demo: bool,
+    encrypted: bool,
     redaction: Arc<Redaction>,
     opened: Option<Arc<(String, Opened)>>,
     guard: Option<Guard>,
@@ -62,12 +63,13 @@ impl App {
         let redaction = Redaction::new(&RedactConfig::default().names).unwrap_or_default();
         let (redaction, ours) = (Arc::new(redaction), Arc::default());
         let node = Arc::new(Node::new(parts.clock.now()));
-        let (demo, opened, guard) = (false, None, None);
+        let (demo, encrypted, opened, guard) = (false, false, None, None);
         let inner = Inner {
             parts,
             audit,
             auth,
             demo,
+            encrypted,
             redaction,
             opened,
             guard,
@@ -109,6 +111,16 @@ impl App {
     #[must_use]
     pub fn demonstrating(self, demo: bool) -> Self {
         self.with(|inner| inner.demo = demo)
+    }
+
+    /// Says that every request comes over TLS.
+    pub(crate) fn encrypting(self, encrypted: bool) -> Self {
+        self.with(|inner| inner.encrypted = encrypted)
+    }
+
+    /// Returns whether every request comes over TLS.
+    pub(crate) fn is_encrypted(&self) -> bool {
+        self.inner.encrypted
     }
 
     pub(crate) fn is_demo(&self) -> bool {

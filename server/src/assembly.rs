@@ -1,6 +1,7 @@
 //! A running server out of a configuration: storage and transports opened, the process built, its jobs
 //! declared, the socket served, the file watched; and all of it ended in order.
 
+mod certificates;
 mod demo;
 mod reload;
 mod watching;
@@ -10,6 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
+use jiff::Timestamp;
 use punctual::clock::{add, within};
 use punctual::{Builder, Clock, Punctual, Result, Roles, Stopped, SystemClock};
 use punctual_connect::{Opened, open, open_transport};
@@ -22,6 +24,7 @@ use crate::app::{App, Parts};
 use crate::auth::{AuthSettings, Mode, Proxy};
 use crate::background::attend;
 use crate::config::{AuthMode, Config, Length, Loaded, ServerRole, Sources};
+use crate::file_limit;
 use crate::listen::{Listening, listen};
 use crate::metrics::Meters;
 use crate::node::Identity;
@@ -29,6 +32,7 @@ use crate::redact::Redaction;
 use crate::register;
 use crate::router::router;
 use crate::targets::{Tools, resolve};
+use crate::tls::Tls;
 use crate::webhooks::Webhooks;
 use reload::Reloader;
 use watching::Watching;
@@ -67,11 +71,8 @@ impl Assembly {
         let config = &loaded.config;
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
         let roles = &config.server.roles;
-        let listening = if roles.contains(&ServerRole::Api) {
-            Some(listen(config.server.listen).await?)
-        } else {
-            None
-        };
+        file_limit::raise();
+        let (listening, tls) = socket(config, clock.now()).await?;
         let address = resolve(&config.storage.address)?;
         let opened = open(&address).await?;
         let tools = Tools::new(config, clock.clone())?;
@@ -100,7 +101,10 @@ impl Assembly {
         .stored_in(kind_of(&address), opened.clone())
         .guarded(tools.guard().clone())
         .on_node(identity(config), meters, serde_json::to_value(config.hidden()).ok());
-        let app = watching.requests(configured(app, config)?);
+        let app = watching.requests(configured(app, config)?).encrypting(tls.is_some());
+        if let Some(problem) = config.plain_passwords() {
+            tracing::warn!("{problem}");
+        }
         warn_without_users(&app).await;
         let schedules = roles.contains(&ServerRole::Scheduler);
         let mut reloader = Reloader::new(&loaded, sources, app.clone(), tools);
@@ -118,9 +122,20 @@ impl Assembly {
             clock,
             watching,
         };
-        running.background(listening, schedules.then_some(reloader), demo);
+        running.background((listening, tls), schedules.then_some(reloader), demo);
         Ok(running)
     }
+}
+
+/// Binds the socket, with the certificate it speaks TLS by; nothing when the process does not answer over HTTP.
+async fn socket(config: &Config, now: Timestamp) -> Result<(Option<Listening>, Option<Tls>)> {
+    let server = &config.server;
+    if !server.roles.contains(&ServerRole::Api) {
+        return Ok((None, None));
+    }
+    let tls = server.tls.as_ref().map(|config| Tls::load(config, now)).transpose()?;
+    let listening = listen(server.listen).await?.limited(server.connections.clone());
+    Ok((Some(listening.encrypted(tls.clone())), tls))
 }
 
 /// What is shared by the endpoints, with who may do what and what is hidden and kept.
@@ -145,10 +160,16 @@ impl Running {
         self.address
     }
 
-    fn background(&mut self, listening: Option<Listening>, reloader: Option<Reloader>, demo: bool) {
+    fn background(
+        &mut self,
+        (listening, tls): (Option<Listening>, Option<Tls>),
+        reloader: Option<Reloader>,
+        demo: bool,
+    ) {
         self.tasks.spawn(attend(self.app.clone()));
         if let Some(listening) = listening {
             self.address = Some(listening.address());
+            let listening = listening.counted(self.app.node().connections.clone());
             let router = prefixed(router(self.app.clone()), &self.app.auth().settings.prefix);
             let stopped = stopped(self.stop.subscribe());
             self.tasks.spawn(async move {
@@ -156,6 +177,10 @@ impl Running {
                     tracing::error!(%error, "the server no longer answers");
                 }
             });
+        }
+        if let Some(tls) = tls {
+            let stopped = stopped(self.stop.subscribe());
+            self.tasks.spawn(certificates::watch(tls, self.clock.clone(), stopped));
         }
         if let Some(reloader) = reloader {
             self.tasks.spawn(reloader.watch(self.clock.clone(), stopped(self.stop.subscribe())));

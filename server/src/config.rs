@@ -3,12 +3,15 @@
 
 mod auth;
 mod check;
+mod connections;
 mod length;
 mod networks;
+mod outgoing;
 mod problem;
 mod read;
 mod show;
 mod telemetry;
+mod tls;
 mod tree;
 
 use std::collections::BTreeMap;
@@ -21,11 +24,15 @@ pub(crate) use auth::WITHOUT_OIDC;
 pub use auth::{AuthConfig, AuthMode};
 #[cfg(feature = "oidc")]
 pub(crate) use check::is_safe;
+pub use connections::ConnectionsConfig;
 pub use length::Length;
 pub use networks::Networks;
+pub use outgoing::OutgoingConfig;
+pub(crate) use outgoing::proxy_url;
 pub use problem::{Problem as ConfigProblem, Problems as ConfigProblems};
 pub use read::{FILE_DEFAULT, Loaded, Sources};
 pub use telemetry::TelemetryConfig;
+pub use tls::TlsConfig;
 
 use crate::spec::{JobSpec, Secret};
 
@@ -52,6 +59,8 @@ pub struct Config {
     pub log: LogConfig,
     /// Where traces and metrics are sent.
     pub telemetry: TelemetryConfig,
+    /// How this server calls others.
+    pub outgoing: OutgoingConfig,
     /// What jobs may call.
     pub http: HttpConfig,
     /// What jobs may run.
@@ -81,6 +90,10 @@ pub struct ServerConfig {
     pub roles: Vec<ServerRole>,
     /// The name of this process in lists of workers.
     pub name: Option<String>,
+    /// The certificate, where it speaks TLS itself; plain HTTP when not given.
+    pub tls: Option<TlsConfig>,
+    /// How many connections there may be, and how long clients may take.
+    pub connections: ConnectionsConfig,
 }
 
 impl Default for ServerConfig {
@@ -91,6 +104,8 @@ impl Default for ServerConfig {
             public_url: None,
             roles: ServerRole::ALL.to_vec(),
             name: None,
+            tls: None,
+            connections: ConnectionsConfig::default(),
         }
     }
 }

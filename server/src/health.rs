@@ -1,10 +1,10 @@
-//! How this node is, for load balancers, orchestrators and people. Anybody may ask: it says nothing of what
-//! is in messages, changes nothing, and asks the storage at most once a second.
+//! How this node is, for load balancers, orchestrators and people. Anybody may ask for its condition; the reasons, the
+//! counts and the version are for callers who are known. It changes nothing, and asks the storage at most once a second.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::extract::State;
+use axum::extract::{Request, State};
 use axum::http::StatusCode;
 use axum::routing::get;
 use axum::{Json, Router};
@@ -18,6 +18,8 @@ use serde_json::{Value, json};
 use crate::alerts::{self, AlertKind, AlertView, Alerts};
 use crate::api::milliseconds;
 use crate::app::App;
+use crate::auth;
+use crate::caller::{Caller, Role};
 use crate::problem::Answer;
 
 /// How long an answer holds, however costly it was: a storage that is gone must show soon.
@@ -121,8 +123,12 @@ struct Component {
 }
 
 /// Everything: 503 when it does not do its work.
-async fn whole(State(app): State<App>) -> Answer<(StatusCode, Json<Value>)> {
+async fn whole(State(app): State<App>, request: Request) -> Answer<(StatusCode, Json<Value>)> {
     let node = looked(&app).await?;
+    if !is_known(&app, request).await {
+        let condition = node.health.condition;
+        return Ok((status(condition), Json(json!({ "condition": condition }))));
+    }
     let mut answer = serde_json::to_value(&node.health).unwrap_or_default();
     answer["components"] = components(&node);
     answer["version"] = env!("CARGO_PKG_VERSION").into();
@@ -130,14 +136,25 @@ async fn whole(State(app): State<App>) -> Answer<(StatusCode, Json<Value>)> {
 }
 
 /// Whether it can take requests: its loops run and its storage answers. Alerts are none of its business.
-async fn ready(State(app): State<App>) -> Answer<(StatusCode, Json<Value>)> {
+async fn ready(State(app): State<App>, request: Request) -> Answer<(StatusCode, Json<Value>)> {
     let health = of_process(&app).await?;
     if app.punctual.is_stopping() {
         let answer = json!({ "ready": false, "reasons": ["the process is stopping"] });
         return Ok((StatusCode::SERVICE_UNAVAILABLE, Json(answer)));
     }
     let ready = health.condition < Condition::Unhealthy;
+    if !is_known(&app, request).await {
+        return Ok((status(health.condition), Json(json!({ "ready": ready }))));
+    }
     Ok((status(health.condition), Json(json!({ "ready": ready, "reasons": health.reasons }))))
+}
+
+/// Returns whether the caller may see more than the condition. Credentials that are wrong are none: a probe with an
+/// old token still learns how the node is.
+async fn is_known(app: &App, request: Request) -> bool {
+    let known = auth::known(app, request).await.ok();
+    let caller = known.and_then(|request| request.extensions().get::<Caller>().cloned());
+    caller.is_some_and(|caller| caller.must_be(Role::Viewer).is_ok())
 }
 
 fn status(condition: Condition) -> StatusCode {

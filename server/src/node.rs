@@ -14,6 +14,7 @@ use tokio::sync::Semaphore;
 use crate::alerts::{Alerts, Refused};
 use crate::api::{DeadGroups, Measured, TopicsSeen};
 use crate::cached::Cached;
+use crate::listen::ConnectionCounters;
 use crate::live::Live;
 use crate::metrics::Meters;
 use crate::walk::WALKS_AT_ONCE;
@@ -45,6 +46,8 @@ pub(crate) struct Node {
     pub(crate) started_at: Timestamp,
     pub(crate) meters: Meters,
     pub(crate) live: Live,
+    /// What happened to connections.
+    pub(crate) connections: Arc<ConnectionCounters>,
     /// Places for workers that wait.
     pub(crate) waiting: Arc<Semaphore>,
     /// Places for walks over schedules.
@@ -93,6 +96,7 @@ impl Node {
             started_at: now,
             meters: Meters::default(),
             live: Live::default(),
+            connections: Arc::default(),
             waiting: Arc::new(Semaphore::new(WAITING_MAX)),
             walks: Arc::new(Semaphore::new(WALKS_AT_ONCE)),
             listeners: Arc::new(Semaphore::new(LISTENERS_MAX)),

@@ -8,10 +8,10 @@ use std::task::Poll;
 use std::time::Duration;
 
 use axum::Router;
-use axum::body::Body;
+use axum::body::{Body, to_bytes};
 use axum::extract::{DefaultBodyLimit, Request, State};
 use axum::http::header::{
-    ACCEPT_ENCODING, CONTENT_SECURITY_POLICY, HeaderName, REFERRER_POLICY,
+    ACCEPT_ENCODING, CACHE_CONTROL, CONTENT_SECURITY_POLICY, HeaderName, REFERRER_POLICY,
     STRICT_TRANSPORT_SECURITY, X_CONTENT_TYPE_OPTIONS, X_FRAME_OPTIONS,
 };
 use axum::http::{HeaderValue, StatusCode, Uri};
@@ -57,11 +57,15 @@ async fn not_so(request: Request) -> Problem {
 
 /// In time, compressed for who understands it, and with the headers that protect a browser.
 async fn surrounded(State(app): State<App>, request: Request, next: Next) -> Response {
-    let is_secure =
+    let forwarded =
         request.headers().get("x-forwarded-proto").is_some_and(|value| value == "https");
+    let is_secure = forwarded || app.is_encrypted();
     let waits = WAITING.iter().any(|path| request.uri().path().ends_with(path));
     let response = if waits {
-        answered(request, next).await
+        match received(&app, request).await {
+            Ok(request) => answered(request, next).await,
+            Err(problem) => problem.into_response(),
+        }
     } else if tracing::enabled!(tracing::Level::DEBUG) {
         logged(&app, request, next).await
     } else {
@@ -77,6 +81,23 @@ async fn logged(app: &App, request: Request, next: Next) -> Response {
     let took = punctual::clock::between(began, app.clock.now());
     tracing::debug!(%method, path, status = response.status().as_u16(), took_ms = took.as_millis(), "answered");
     response
+}
+
+/// Returns a request whose body has come whole. Requests that wait have no bound of time, but sending them has.
+async fn received(app: &App, request: Request) -> Result<Request, Problem> {
+    let (parts, body) = request.into_parts();
+    let until = add(app.clock.now(), PATIENCE);
+    match within(&*app.clock, until, to_bytes(body, BODY_MAX)).await {
+        Some(Ok(bytes)) => Ok(Request::from_parts(parts, Body::from(bytes))),
+        Some(Err(_)) => {
+            let sentence = "the body is larger than this server takes, or broke off before its end";
+            Err(Problem::new(StatusCode::PAYLOAD_TOO_LARGE, sentence))
+        }
+        None => {
+            let sentence = format!("the body did not come within {} s", PATIENCE.as_secs());
+            Err(Problem::new(StatusCode::REQUEST_TIMEOUT, sentence))
+        }
+    }
 }
 
 async fn in_time(app: &App, request: Request, next: Next) -> Response {
@@ -118,6 +139,8 @@ fn protected(mut response: Response, is_secure: bool) -> Response {
     let mut set = |name: HeaderName, value: &'static str| {
         headers.entry(name).or_insert(HeaderValue::from_static(value));
     };
+    // What may be kept says so itself, as the files of the dashboard do.
+    set(CACHE_CONTROL, "no-store");
     set(X_CONTENT_TYPE_OPTIONS, "nosniff");
     set(X_FRAME_OPTIONS, "DENY");
     set(REFERRER_POLICY, "no-referrer");

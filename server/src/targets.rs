@@ -6,6 +6,7 @@ mod exchange;
 mod group;
 mod guard;
 mod http;
+mod open_files;
 mod output;
 mod post;
 mod programs;
@@ -13,12 +14,15 @@ mod publish;
 mod signature;
 mod vault;
 
+use std::io;
 use std::sync::Arc;
 
 use punctual::model::Topic;
 use punctual::{Builder, Clock, Context, HandlerError, Result};
+use tokio::process::{Child, Command};
 
 pub use guard::Guard;
+pub(crate) use open_files::{lacks_files, not_now};
 pub(crate) use post::Posted;
 pub(crate) use programs::allowed;
 pub use signature::sign;
@@ -26,6 +30,7 @@ pub(crate) use vault::resolve;
 pub use vault::{Purpose, Vault};
 
 use crate::config::{CommandConfig, Config};
+use crate::outgoing::Outgoing;
 use crate::spec::{COMMAND_TOPIC, HTTP_TOPIC, PUBLISH_TOPIC, Target};
 
 /// The topic of messages that are sent to see whether anything arrives: every server handles them, and each
@@ -39,18 +44,22 @@ pub struct Tools {
     guard: Guard,
     vault: Vault,
     command: Arc<CommandConfig>,
+    /// Starts a program; tests put failures in its place.
+    spawn: fn(&mut Command) -> io::Result<Child>,
     clock: Arc<dyn Clock>,
 }
 
 impl Tools {
     /// The tools that a configuration allows.
     pub fn new(config: &Config, clock: Arc<dyn Clock>) -> Result<Self> {
-        let guard = Guard::new(config.http.clone());
+        let outgoing = Outgoing::load(&config.outgoing)?;
+        let guard = Guard::new(config.http.clone()).through(outgoing);
         Ok(Self {
             client: guard.client()?,
             guard,
             vault: Vault::of(config),
             command: Arc::new(config.command.clone()),
+            spawn: Command::spawn,
             clock,
         })
     }

@@ -32,7 +32,8 @@ use punctual::{Builder, Error, Result};
 use punctual_opentelemetry::{SCOPE, Traces, meters};
 
 use crate::app::App;
-use crate::config::TelemetryConfig;
+use crate::config::Config;
+use crate::outgoing::Outgoing;
 use crate::targets::resolve;
 use client::Client;
 
@@ -49,10 +50,12 @@ pub(crate) struct Telemetry {
 
 impl Telemetry {
     /// What a configuration asks for, when it does. Needs a runtime, on which it sends.
-    pub(crate) fn new(config: &TelemetryConfig) -> Result<Option<Self>> {
+    pub(crate) fn new(config: &Config) -> Result<Option<Self>> {
+        let outgoing = Outgoing::load(&config.outgoing)?;
+        let config = &config.telemetry;
         let Some(address) = &config.otlp else { return Ok(None) };
         let address = address.trim_end_matches('/');
-        let client = Client::new(address)?;
+        let client = Client::new(address, &outgoing)?;
         let mut headers = HashMap::new();
         for (name, secret) in &config.headers {
             headers.insert(name.clone(), resolve(secret)?);

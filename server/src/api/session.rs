@@ -64,6 +64,9 @@ pub(crate) struct Login {
 pub(crate) struct NewPassword {
     old: String,
     new: String,
+    /// Whether one's own tokens end as well; they go on when it is not given.
+    #[serde(default)]
+    revoke_tokens: bool,
 }
 
 fn view(app: &App, caller: Option<Caller>) -> SessionView {
@@ -128,7 +131,7 @@ async fn end(State(app): State<App>, headers: HeaderMap) -> Answer<Response> {
     Ok((StatusCode::NO_CONTENT, [(SET_COOKIE, header(&gone)?)]).into_response())
 }
 
-/// Changes one's own password; all other sessions end.
+/// Changes one's own password; all other sessions end, and tokens when `revoke_tokens` says so.
 #[utoipa::path(post, path = "/session/password", tag = "session", request_body = NewPassword, responses(
     (status = 204), (status = 401, body = Problem), (status = 422, body = Problem)))]
 async fn password(
@@ -147,6 +150,9 @@ async fn password(
     };
     let (_, user) = auth.users.change(&user.name, change).await?;
     app.audit().note(&caller, Change::new("user.password", &user.name)).await?;
+    if request.revoke_tokens {
+        auth.tokens.revoke_all(&user).await?;
+    }
     if let Some(old) = cookie(&headers) {
         auth.sessions.end(&old).await?;
     }
@@ -166,7 +172,7 @@ fn with_cookie(
 pub(super) fn session_cookie(app: &App, headers: &HeaderMap, secret: &str) -> Answer<HeaderValue> {
     let length = app.auth().settings.session_length.as_secs();
     let forwarded = headers.get("x-forwarded-proto").and_then(|value| value.to_str().ok());
-    let is_secure = forwarded == Some("https") || app.auth().is_secure();
+    let is_secure = forwarded == Some("https") || app.auth().is_secure() || app.is_encrypted();
     let secure = if is_secure { "; Secure" } else { "" };
     let text = format!(
         "{COOKIE_NAME}={secret}; Path={}; Max-Age={length}; HttpOnly; SameSite=Strict{secure}",

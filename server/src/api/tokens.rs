@@ -1,5 +1,7 @@
 //! Tokens for programs. The secret is shown once, when the token is made.
 
+use std::time::Duration;
+
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
@@ -21,6 +23,9 @@ use crate::problem::{Answer, Problem};
 
 /// The most characters of a token's name.
 const NAME_MAX: usize = 100;
+
+/// How long a token lasts when its maker does not say.
+const LIFE_DEFAULT: Duration = Duration::from_hours(365 * 24);
 
 /// What this file answers.
 pub(crate) fn routes() -> OpenApiRouter<App> {
@@ -64,7 +69,7 @@ pub(crate) struct NewToken {
     name: String,
     /// What it allows.
     scopes: Vec<Scope>,
-    /// How long it lasts, such as `90d`; for ever when not given.
+    /// How long it lasts, such as `90d`, or `never` for one without an end; 365 days when not given.
     expires_in: Option<String>,
 }
 
@@ -108,8 +113,9 @@ async fn create(
     for scope in &request.scopes {
         caller.must_be(scope.needs())?;
     }
-    let expires_at = match &request.expires_in {
-        None => None,
+    let expires_at = match request.expires_in.as_deref() {
+        None => Some(add(app.clock.now(), LIFE_DEFAULT)),
+        Some("never") => None,
         Some(text) => {
             let length = parse_duration(text).map_err(|error| {
                 Problem::refused(error.to_string()).field("expires_in", error.to_string())

@@ -64,6 +64,9 @@ pub(crate) struct UserChange {
     role: Option<Role>,
     password: Option<String>,
     disabled: Option<bool>,
+    /// Whether the tokens of the user end as well; they go on when it is not given.
+    #[serde(default)]
+    revoke_tokens: bool,
 }
 
 /// Every user, by name.
@@ -139,6 +142,9 @@ async fn change(
         not_the_last(&app, &name).await?;
     }
     let (before, after) = app.auth().users.change(&name, alter).await?;
+    if request.revoke_tokens {
+        app.auth().tokens.revoke_all(&after).await?;
+    }
     let (before, after) = (UserView::from(before), UserView::from(after));
     app.audit().note(&caller, Change::new("user.change", &name).from(&before).to(&after)).await?;
     Ok(Json(after))

@@ -16,7 +16,7 @@ use crate::targets::Tools;
 /// Whose jobs those of a configuration are.
 pub const SOURCE: &str = "punctual.toml";
 /// How often the file is looked at.
-const LOOK_INTERVAL: Duration = Duration::from_secs(2);
+pub(super) const LOOK_INTERVAL: Duration = Duration::from_secs(2);
 /// The most characters of what is wrong with a configuration, in health and events.
 const PROBLEM_LENGTH_MAX: usize = 1_000;
 
@@ -148,13 +148,13 @@ fn without_jobs(config: &Config) -> Config {
 }
 
 /// Signals to read the configuration again, where the system knows them.
-struct Hangups {
+pub(super) struct Hangups {
     #[cfg(unix)]
     signal: Option<tokio::signal::unix::Signal>,
 }
 
 impl Hangups {
-    fn listen() -> Self {
+    pub(super) fn listen() -> Self {
         #[cfg(unix)]
         {
             use tokio::signal::unix::{SignalKind, signal};
@@ -168,7 +168,7 @@ impl Hangups {
         Self {}
     }
 
-    async fn next(&mut self) {
+    pub(super) async fn next(&mut self) {
         #[cfg(unix)]
         if let Some(signal) = &mut self.signal
             && signal.recv().await.is_some()

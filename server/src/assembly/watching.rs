@@ -15,7 +15,7 @@ pub(super) struct Watching {
 impl Watching {
     /// What a configuration asks for.
     pub(super) fn new(config: &Config) -> Result<Self> {
-        Ok(Self { telemetry: crate::telemetry::Telemetry::new(&config.telemetry)? })
+        Ok(Self { telemetry: crate::telemetry::Telemetry::new(config)? })
     }
 
     /// Watches messages.

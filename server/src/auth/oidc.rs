@@ -222,7 +222,7 @@ impl Provider {
         if let Some(fetcher) = self.fetcher.get() {
             return Ok(fetcher);
         }
-        let made = Fetcher::new(&self.settings.issuer)?;
+        let made = Fetcher::new(&self.settings.issuer, &self.settings.outgoing)?;
         Ok(self.fetcher.get_or_init(|| made))
     }
 

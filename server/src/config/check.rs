@@ -41,6 +41,9 @@ impl Config {
         if let Some(problem) = self.telemetry.problem() {
             found.add(&["telemetry", "otlp"], problem);
         }
+        if let Some(problem) = self.outgoing.problem() {
+            found.add(&["outgoing", "proxy"], problem);
+        }
         for (name, spec) in &self.jobs {
             self.check_job(name, spec, whole, &mut found);
         }
@@ -67,6 +70,10 @@ impl Config {
                 );
                 found.add(&["server", "public_url"], problem);
             }
+        }
+        if let Some(key) = server.connections.problem() {
+            let problem = "0 lets nobody in; give 1 or more, or leave it out";
+            found.add(&["server", "connections", key], problem);
         }
         let is_open = !server.listen.ip().is_loopback() && server.roles.contains(&ServerRole::Api);
         if is_open && self.auth.mode == AuthMode::None {

@@ -37,6 +37,12 @@ impl Networks {
         Ok(Self { entries: entries.collect::<Result<_>>()? })
     }
 
+    /// Returns the addresses of this machine itself.
+    pub fn loopback() -> Self {
+        let listed = ["127.0.0.0/8", "::1"].map(str::to_owned).to_vec();
+        Self::read(listed).unwrap_or_default()
+    }
+
     /// Whether nothing is listed.
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()

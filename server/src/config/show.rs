@@ -15,6 +15,9 @@ impl Config {
         for transport in config.transports.values_mut() {
             transport.address = without_password(&transport.address);
         }
+        if let Some(address) = &mut config.outgoing.proxy {
+            *address = without_password(address);
+        }
         if let Some(secret) = &mut config.auth.oidc_client_secret {
             *secret = secret.hidden();
         }
@@ -50,15 +53,21 @@ fn hide(job: &mut JobSpec) {
     }
 }
 
-/// An address with everything between its scheme and its host hidden, and all of it where that cannot be
-/// told.
+/// An address with everything between its scheme and its host hidden, and its query, which may hold a password as
+/// well; and all of it where that cannot be told.
 fn without_password(address: &Secret) -> Secret {
     let Some(text) = address.plain() else { return address.clone() };
     let Some((scheme, rest)) = text.split_once("://") else {
         return if text.contains(['@', ';']) { address.hidden() } else { address.clone() };
     };
     match rest.rsplit_once('@') {
-        Some((_, host)) => Secret::Plain(format!("{scheme}://(hidden)@{host}")),
+        Some((_, host)) => {
+            let (host, query) = match host.find(['?', '#', ';']) {
+                Some(at) => (&host[..at], "?(hidden)"),
+                None => (host, ""),
+            };
+            Secret::Plain(format!("{scheme}://(hidden)@{host}{query}"))
+        }
         None if rest.contains([';', '?']) => address.hidden(),
         None => address.clone(),
     }

@@ -1,6 +1,7 @@
 //! What is so now: asked of the storage at most once a second, however many scrape.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::Ordering::Relaxed;
 
 use jiff::Timestamp;
 use punctual::Result;
@@ -23,6 +24,7 @@ const QUEUES_MAX: usize = 500;
 /// Writes every gauge.
 pub(super) async fn write(app: &App, text: &mut Text) -> Result<()> {
     of_process(app, text);
+    of_connections(app, text);
     let node = health::looked(app).await?;
     let health = &node.health;
     text.begin(
@@ -116,6 +118,29 @@ async fn of_queues(app: &App, text: &mut Text) -> Result<()> {
         text.line("punctual_queue_oldest_age_seconds", &labels, age);
     }
     Ok(())
+}
+
+fn of_connections(app: &App, text: &mut Text) {
+    let counters = &app.node().connections;
+    text.begin("punctual_http_connections", "gauge", "Connections to the HTTP API that are open.");
+    text.line("punctual_http_connections", "", counters.open.load(Relaxed));
+    let name = "punctual_http_connections_refused_total";
+    text.begin(name, "counter", "Connections that were refused, by the limit they met.");
+    for (reason, count) in
+        [("limit", &counters.refused_by_limit), ("address", &counters.refused_by_address)]
+    {
+        text.line(name, &labels(&[("reason", reason)]), count.load(Relaxed));
+    }
+    let name = "punctual_http_connections_closed_total";
+    text.begin(name, "counter", "Connections that the server closed, by reason.");
+    for (reason, count) in [
+        ("header_timeout", &counters.header_timeouts),
+        ("idle_timeout", &counters.idle_timeouts),
+        ("write_timeout", &counters.write_timeouts),
+        ("made_room", &counters.evicted),
+    ] {
+        text.line(name, &labels(&[("reason", reason)]), count.load(Relaxed));
+    }
 }
 
 fn of_process(app: &App, text: &mut Text) {

@@ -11,8 +11,9 @@ use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::process::{Child, ChildStdin, Command};
 
 use super::group::Group;
+use super::open_files::failed;
 use super::output::Lines;
-use super::{Purpose, Tools, allowed, checked, misdirected};
+use super::{Purpose, Tools, allowed, checked, misdirected, not_now};
 use crate::spec::{COMMAND_TOPIC, CommandTarget, Secret, Target, Work};
 use crate::template::{Escape, Facts, Template};
 
@@ -28,28 +29,36 @@ pub(super) struct CommandRunner(pub(super) Tools);
 
 impl Handler<Work> for CommandRunner {
     async fn handle(&self, work: Work, context: Context) -> HandlerResult {
-        checked(&work.target)?;
-        let Work { target: Target::Command(target), payload } = work else {
-            return Err(misdirected(COMMAND_TOPIC));
-        };
-        let facts = Facts::of(&context, payload.as_ref());
-        let permanent = |error: Error| HandlerError::from(error).permanent();
-        // Another node may have stored it; this one decides for itself.
-        let program = allowed(&self.0.command, &target).map_err(permanent)?;
-        let mut command = self.command((program, &target), &facts, &context).map_err(permanent)?;
-        let input = match &target.input {
-            Some(input) => render(input, &facts).map_err(permanent)?,
-            None => String::new(),
-        };
-        let child = command.spawn().map_err(|error| {
-            HandlerError::new(format!("{:?} cannot be started: {error}", target.program))
-        })?;
-        let status = self.run(child, input, &context).await?;
-        judge(&target, status, &context)
+        let result = self.attempt(work, &context).await;
+        not_now(result, &context)
     }
 }
 
 impl CommandRunner {
+    async fn attempt(&self, work: Work, context: &Context) -> HandlerResult {
+        checked(&work.target)?;
+        let Work { target: Target::Command(target), payload } = work else {
+            return Err(misdirected(COMMAND_TOPIC));
+        };
+        let facts = Facts::of(context, payload.as_ref());
+        let permanent = |error: Error| HandlerError::from(error).permanent();
+        // Another node may have stored it; this one decides for itself.
+        let program = allowed(&self.0.command, &target).map_err(permanent)?;
+        let mut command = self.command((program, &target), &facts, context).map_err(permanent)?;
+        let input = match &target.input {
+            Some(input) => render(input, &facts).map_err(permanent)?,
+            None => String::new(),
+        };
+        let spawned = (self.0.spawn)(&mut command);
+        let child = spawned.map_err(|error| {
+            let text =
+                |error: &std::io::Error| format!("{:?} cannot be started: {error}", target.program);
+            failed(text, &error)
+        })?;
+        let status = self.run(child, input, context).await?;
+        judge(&target, status, context)
+    }
+
     fn command(
         &self,
         (program, target): (&str, &CommandTarget),

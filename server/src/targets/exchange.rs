@@ -6,6 +6,7 @@ use reqwest::header::{HeaderMap, LOCATION, RETRY_AFTER};
 use reqwest::{Client, Method, StatusCode, Url};
 
 use super::guard::Guard;
+use super::open_files::exhausted;
 
 /// What is asked.
 #[derive(Clone, Debug)]
@@ -39,6 +40,11 @@ pub(super) async fn exchange(
     for followed in 0..=ask.redirects_max {
         // A refusal does not go away by itself.
         guard.check(&ask.url).map_err(|error| HandlerError::from(error).permanent())?;
+        guard.check_proxied(&ask.url).await.map_err(|error| {
+            let is_temporary = error.is_temporary();
+            let error = HandlerError::from(error);
+            if is_temporary { error } else { error.permanent() }
+        })?;
         let mut request = client.request(ask.method.clone(), ask.url.clone());
         request = request.headers(ask.headers.clone());
         if let Some(body) = &ask.body {
@@ -107,6 +113,9 @@ async fn read(mut response: reqwest::Response, most: usize) -> Result<Answer, Ha
 
 /// What went wrong, without the URL, which may hold a secret.
 fn unreachable(error: reqwest::Error) -> HandlerError {
+    if let Some(error) = exhausted(&error) {
+        return error;
+    }
     let refused = refusal(&error);
     let error = HandlerError::from(error.without_url());
     if refused { error.permanent() } else { error }

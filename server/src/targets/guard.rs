@@ -12,7 +12,7 @@ use reqwest::Url;
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 
 use crate::config::HttpConfig;
-use crate::outgoing;
+use crate::outgoing::Outgoing;
 
 /// How long a name may take to be resolved when a URL is checked before it is kept.
 const RESOLVED_WITHIN: Duration = Duration::from_secs(3);
@@ -21,18 +21,25 @@ const RESOLVED_WITHIN: Duration = Duration::from_secs(3);
 #[derive(Clone, Debug, Default)]
 pub struct Guard {
     config: Arc<HttpConfig>,
+    outgoing: Outgoing,
 }
 
 impl Guard {
     /// A guard with these lists.
     pub fn new(config: HttpConfig) -> Self {
-        Self { config: Arc::new(config) }
+        Self { config: Arc::new(config), outgoing: Outgoing::default() }
+    }
+
+    /// The same, for calls that leave in this way.
+    #[must_use]
+    pub fn through(self, outgoing: Outgoing) -> Self {
+        Self { outgoing, ..self }
     }
 
     /// A client whose connections this guard lets through. It follows no redirects by itself, because
     /// each has to be looked at.
     pub fn client(&self) -> Result<reqwest::Client> {
-        outgoing::client(|builder| builder.dns_resolver(Arc::new(self.clone())))
+        self.outgoing.client(|builder| builder.dns_resolver(Arc::new(self.clone())))
     }
 
     /// Refuses a URL that may not be called as far as can be seen by itself.
@@ -61,6 +68,24 @@ impl Guard {
         match within(clock, until, tokio::net::lookup_host((name, 0))).await {
             Some(Ok(found)) => self.admit(name, found.collect()).map(|_| ()),
             Some(Err(_)) | None => Ok(()),
+        }
+    }
+
+    /// Refuses a URL that a proxy would call for us, when its name leads to an address that may not be called. The
+    /// proxy looks the name up again, so this holds only as far as both look up the same.
+    pub(super) async fn check_proxied(&self, url: &Url) -> Result<()> {
+        let Some(url::Host::Domain(name)) = url.host() else { return Ok(()) };
+        // The resolver of the client lets the proxy itself through.
+        if self.outgoing.proxy_for(url).is_none() && !self.outgoing.is_proxy(name) {
+            return Ok(());
+        }
+        match tokio::net::lookup_host((name, 0)).await {
+            Ok(mut found) => found.try_for_each(|one| self.check_address(one.ip(), name)),
+            Err(_) if self.config.allow.has_host(name) => Ok(()),
+            Err(error) => Err(Error::unavailable(format!(
+                "{name} cannot be looked up, so that it is not known whether it is private; add the name to http.allow to let the proxy look it up"
+            ))
+            .caused_by(error)),
         }
     }
 
@@ -105,7 +130,9 @@ impl Resolve for Guard {
             let host = name.as_str().to_owned();
             let found: Vec<SocketAddr> =
                 tokio::net::lookup_host((host.as_str(), 0)).await?.collect();
-            let admitted = guard.admit(&host, found)?;
+            // Chosen by the configuration; who calls it as a target is refused by `check_proxied`.
+            let is_proxy = guard.outgoing.is_proxy(&host);
+            let admitted = if is_proxy { found } else { guard.admit(&host, found)? };
             Ok(Box::new(admitted.into_iter()) as Addrs)
         })
     }

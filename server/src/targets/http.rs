@@ -18,7 +18,7 @@ use serde_json::Value;
 use super::exchange::{Answer, Ask, exchange};
 use super::output::log_lines;
 use super::signature::HEADER_DEFAULT;
-use super::{Purpose, Tools, checked, misdirected, sign};
+use super::{Purpose, Tools, checked, misdirected, not_now, sign};
 use crate::spec::{HTTP_TOPIC, HttpTarget, Secret, Statuses, Target, Work, length};
 use crate::template::{Escape, Facts, Template, render_json};
 
@@ -34,13 +34,20 @@ pub(super) struct HttpRunner(pub(super) Tools);
 
 impl Handler<Work> for HttpRunner {
     async fn handle(&self, work: Work, context: Context) -> HandlerResult {
+        let result = self.attempt(work, &context).await;
+        not_now(result, &context)
+    }
+}
+
+impl HttpRunner {
+    async fn attempt(&self, work: Work, context: &Context) -> HandlerResult {
         checked(&work.target)?;
         let Work { target: Target::Http(target), payload } = work else {
             return Err(misdirected(HTTP_TOPIC));
         };
-        let facts = Facts::of(&context, payload.as_ref());
+        let facts = Facts::of(context, payload.as_ref());
         let ask = self
-            .ask(&target, &facts, &context)
+            .ask(&target, &facts, context)
             .map_err(|error| HandlerError::from(error).permanent())?;
         let timeout = match &target.timeout {
             Some(text) => length(text).map_err(|error| HandlerError::from(error).permanent())?,
@@ -51,11 +58,9 @@ impl Handler<Work> for HttpRunner {
         let answer = within(clock, add(clock.now(), timeout), exchange)
             .await
             .ok_or_else(|| HandlerError::new(format!("no answer within {timeout:?}")))??;
-        judge(&target, &answer, &context)
+        judge(&target, &answer, context)
     }
-}
 
-impl HttpRunner {
     fn ask(&self, target: &HttpTarget, facts: &Facts, context: &Context) -> Result<Ask> {
         let url = Template::parse(&target.url)?.render(facts, Escape::Url)?;
         let url = Url::parse(&url)

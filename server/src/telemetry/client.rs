@@ -11,7 +11,7 @@ use punctual::{Error, Result};
 use tokio::runtime::Handle;
 
 use super::PATIENCE;
-use crate::outgoing;
+use crate::outgoing::Outgoing;
 
 /// The most bytes of an answer that are read; it says little.
 const ANSWER_MAX: usize = 64 * 1024;
@@ -27,8 +27,8 @@ pub(super) struct Client {
 }
 
 impl Client {
-    pub(super) fn new(address: &str) -> Result<Self> {
-        let http = outgoing::client(|builder| builder.timeout(PATIENCE))?;
+    pub(super) fn new(address: &str, outgoing: &Outgoing) -> Result<Self> {
+        let http = outgoing.client(|builder| builder.timeout(PATIENCE))?;
         let runtime = Handle::try_current()
             .map_err(|error| Error::internal("telemetry needs a runtime").caused_by(error))?;
         Ok(Self { http, runtime, address: address.into(), failing: Arc::default() })

@@ -12,7 +12,7 @@ use serde_json::json;
 use super::notice::Notice;
 use super::{WEBHOOK_QUEUE, WEBHOOK_TOPIC, Webhook};
 use crate::config::WebhooksConfig;
-use crate::targets::{Posted, Tools, sign};
+use crate::targets::{Posted, Tools, lacks_files, not_now, sign};
 
 /// The header a signature travels in: `t=SECONDS,v1=HEX`.
 const SIGNATURE: &str = "X-Punctual-Signature";
@@ -99,6 +99,8 @@ impl Handler<Notice> for Webhooks {
                     None => error,
                 })
             }
+            // Nothing is wrong with the receiver.
+            Err(error) if lacks_files(&error) => not_now(Err(error), &context),
             Err(error) => {
                 self.note(&webhook.id, None, Some(error.text())).await?;
                 Err(error)

@@ -59,3 +59,32 @@ async fn stale_messages_degrade_it_and_looking_changes_nothing() {
         settle().await;
     }
 }
+
+// Finding F30 of the security review.
+#[tokio::test]
+async fn strangers_learn_the_condition_and_nothing_else() {
+    let settings = punctual_server::AuthSettings {
+        mode: punctual_server::Mode::Password,
+        ..punctual_server::AuthSettings::default()
+    };
+    let site = idle().changed(|app| app.authenticating(settings));
+    start(&site).await;
+    assert_eq!(site.get("/health").await.json, json!({ "condition": "healthy" }));
+    assert_eq!(site.get("/health/ready").await.json, json!({ "ready": true }));
+    let wrong = axum::http::Request::get("/health").header("authorization", "Bearer pct_1_x");
+    let wrong = site.send(wrong.body(axum::body::Body::empty()).unwrap()).await;
+    assert_eq!((wrong.status.as_u16(), wrong.json), (200, json!({ "condition": "healthy" })));
+    let viewer = site.as_role(punctual_server::Role::Viewer).get("/health").await;
+    assert!(viewer.json["version"].is_string(), "{}", viewer.text);
+    assert!(viewer.json["components"].is_object(), "{}", viewer.text);
+}
+
+// Finding F30 of the security review.
+#[tokio::test]
+async fn no_answer_of_the_api_is_kept_by_browsers_or_proxies() {
+    let site = idle();
+    for path in ["/api/v1/session", "/api/v1/jobs", "/health", "/api/v1/nothing"] {
+        let answered = site.get(path).await;
+        assert_eq!(answered.headers["cache-control"], "no-store", "{path}");
+    }
+}

@@ -8,6 +8,7 @@ mod alerts;
 mod assembly;
 mod auth;
 mod bounds;
+mod connections;
 mod dead;
 mod description;
 mod events;
@@ -28,6 +29,7 @@ mod mount;
 mod moving;
 #[cfg(feature = "oidc")]
 mod oidc;
+mod outgoing;
 mod overview;
 mod pages;
 #[cfg(feature = "oidc")]
@@ -44,6 +46,7 @@ mod system_topics;
 mod targets;
 #[cfg(feature = "otlp")]
 mod telemetry;
+mod tls;
 mod tokens;
 mod topics;
 mod views;

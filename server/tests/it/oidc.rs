@@ -31,6 +31,7 @@ fn settings(issuer: &str) -> Oidc {
             ("bosses".to_owned(), Role::Admin),
         ]),
         role_default: None,
+        outgoing: punctual_server::Outgoing::default(),
     }
 }
 

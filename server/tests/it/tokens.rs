@@ -81,3 +81,49 @@ async fn a_token_loses_what_its_owner_loses() {
     site.as_role(Role::Admin).call("PATCH", "/api/v1/users/bob", &less).await;
     assert_eq!((publish(&bearer(&publishes)).await, publish(&bearer(&operates)).await), (403, 403));
 }
+
+// Finding F30 of the security review.
+#[tokio::test]
+async fn a_token_ends_after_a_year_unless_its_maker_says_otherwise() {
+    let site = site("viewer").await;
+    for (expires_in, days) in
+        [(json!(null), Some(365)), (json!("90d"), Some(90)), (json!("never"), None)]
+    {
+        let wanted = json!({ "name": "ci", "scopes": ["read"], "expires_in": expires_in });
+        let made = ask(&site, &by_password(), "POST", "/api/v1/tokens", &wanted).await;
+        let ends: Option<punctual::jiff::Timestamp> =
+            serde_json::from_value(made.json["expires_at"].clone()).unwrap();
+        let length = days.map(|days: i64| punctual::jiff::SignedDuration::from_hours(days * 24));
+        assert_eq!(
+            ends.map(|ends| ends.duration_since(punctual::Clock::now(&*site.clock))),
+            length
+        );
+    }
+}
+
+// Finding F30 of the security review.
+#[tokio::test]
+async fn a_new_password_leaves_tokens_alone_unless_it_is_told_to_end_them() {
+    let site = site("viewer").await;
+    let admin = site.as_role(Role::Admin);
+    let works = async |bearer: &str| {
+        ask(&site, bearer, "GET", "/api/v1/jobs", &Value::Null).await.status == StatusCode::OK
+    };
+    let change =
+        |revoke: bool| json!({ "old": PASSWORD, "new": PASSWORD, "revoke_tokens": revoke });
+    let path = "/api/v1/session/password";
+    let mut bearers = Vec::new();
+    for _ in 0..2 {
+        bearers.push(bearer(&token(&site, "read").await));
+    }
+    let kept = ask(&site, &by_password(), "POST", path, &change(false)).await;
+    assert_eq!(kept.status, StatusCode::NO_CONTENT, "{}", kept.text);
+    assert!(works(&bearers[0]).await && works(&bearers[1]).await);
+    let ended = ask(&site, &by_password(), "POST", path, &change(true)).await;
+    assert_eq!(ended.status, StatusCode::NO_CONTENT, "{}", ended.text);
+    assert!(!works(&bearers[0]).await && !works(&bearers[1]).await);
+    let again = bearer(&token(&site, "read").await);
+    let reset = json!({ "password": "another good one", "revoke_tokens": true });
+    assert_eq!(admin.call("PATCH", "/api/v1/users/bob", &reset).await.status, StatusCode::OK);
+    assert!(!works(&again).await);
+}

@@ -1,6 +1,7 @@
 //! Where the database is: the usual connection string, with the parameters of TLS that the driver
 //! does not know taken out first. Nothing here is ever shown with its password.
 
+use std::net::IpAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -20,6 +21,8 @@ const DRIVERS_IDLE: Duration = Duration::from_hours(2);
 pub(crate) struct Address {
     pub(crate) config: Config,
     pub(crate) trust: Trust,
+    /// Whether the address says nothing of TLS, and leads to another machine.
+    pub(crate) is_unprotected: bool,
 }
 
 impl Address {
@@ -45,7 +48,19 @@ impl Address {
             config.connect_timeout(CONNECT_TIMEOUT);
         }
         notice_silence(&mut config);
-        Ok(Self { config, trust })
+        let says_nothing = !taken.iter().any(|(name, _)| name == "sslmode");
+        let is_unprotected = says_nothing && !config.get_hosts().iter().all(is_local);
+        Ok(Self { config, trust, is_unprotected })
+    }
+
+    /// Returns what is wrong with an address that leads to another machine and says nothing of TLS.
+    pub(crate) fn warning(&self) -> Option<String> {
+        self.is_unprotected.then(|| {
+            format!(
+                "the address of PostgreSQL at {} does not say sslmode: whoever is on the way can read everything, or take the place of the server; add sslmode=verify-full (with sslrootcert=FILE for an authority of your own), or sslmode=disable where the network is trusted",
+                self.place()
+            )
+        })
     }
 
     /// Host, port and database, for people.
@@ -64,6 +79,18 @@ impl Address {
 impl std::fmt::Debug for Address {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_tuple("Address").field(&self.place()).finish()
+    }
+}
+
+/// Returns whether a host is this machine.
+fn is_local(host: &Host) -> bool {
+    match host {
+        Host::Tcp(name) => {
+            let name = name.trim_matches(['[', ']']);
+            name.eq_ignore_ascii_case("localhost")
+                || name.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
+        }
+        Host::Unix(_) => true,
     }
 }
 
@@ -147,6 +174,26 @@ mod tests {
             assert!(!format!("{address:?}").contains("secret"));
         }
         assert_eq!(Address::parse("postgres://h/d").unwrap().trust, Trust::Anyone);
+    }
+
+    // Finding F29 of the security review.
+    #[test]
+    fn another_machine_without_a_word_about_tls_is_warned_about() {
+        for (text, warns) in [
+            ("postgres://ada:secret@db.example/work", true),
+            ("host=10.0.0.5 user=ada password=secret", true),
+            ("host=localhost,db.example user=ada", true),
+            ("postgres://ada@localhost/work", false),
+            ("postgres://ada@127.0.0.1:5433/work", false),
+            ("postgres://ada@[::1]/work", false),
+            ("host=/var/run/postgresql user=ada", false),
+            ("postgres://ada@db.example/work?sslmode=disable", false),
+            ("postgres://ada@db.example/work?sslmode=verify-full", false),
+        ] {
+            let warning = Address::parse(text).unwrap().warning();
+            assert_eq!(warning.is_some(), warns, "{text}");
+            assert!(!warning.unwrap_or_default().contains("secret"));
+        }
     }
 
     #[test]

@@ -116,6 +116,11 @@ impl PostgresBuilder {
         Ok(migrate::sql(&Schema::new(&self.schema)?))
     }
 
+    /// Returns what is wrong with an address that leads to another machine and says nothing of TLS.
+    pub fn tls_warning(&self) -> Option<String> {
+        Address::parse(&self.url).ok()?.warning()
+    }
+
     fn build(self) -> Result<PostgresStorage> {
         if self.pool_size == 0 || self.pool_size > 1_000 {
             return Err(Error::invalid(format!(
@@ -125,6 +130,9 @@ impl PostgresBuilder {
         }
         let schema = Schema::new(&self.schema)?;
         let address = Address::parse(&self.url)?;
+        if let Some(warning) = address.warning() {
+            tracing::warn!("{warning}");
+        }
         let listener = self.listener_url.as_deref().map(Address::parse).transpose()?;
         let pool = Pool::new(Making {
             address: address.clone(),

@@ -130,6 +130,7 @@ mod tests {
             role_claim: Some("realm.roles".to_owned()),
             roles: [("boss".to_owned(), Role::Admin), ("ops".to_owned(), Role::Operator)].into(),
             role_default: default,
+            outgoing: crate::outgoing::Outgoing::default(),
         }
     }
 

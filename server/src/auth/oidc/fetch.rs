@@ -8,7 +8,7 @@ use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
-use crate::outgoing;
+use crate::outgoing::Outgoing;
 use crate::problem::{Answer, Problem};
 
 /// How long the provider may take to answer.
@@ -43,8 +43,8 @@ struct Refusal {
 }
 
 impl Fetcher {
-    pub(super) fn new(issuer: &str) -> Answer<Self> {
-        let client = outgoing::client(|builder| builder.timeout(PATIENCE))?;
+    pub(super) fn new(issuer: &str, outgoing: &Outgoing) -> Answer<Self> {
+        let client = outgoing.client(|builder| builder.timeout(PATIENCE))?;
         Ok(Self { client, issuer: issuer.to_owned() })
     }
 

@@ -8,6 +8,7 @@ use url::Url;
 
 use crate::caller::Role;
 use crate::config::Config;
+use crate::outgoing::Outgoing;
 use crate::targets::resolve;
 
 /// Where a provider sends browsers back to, below the public address.
@@ -34,6 +35,8 @@ pub struct Oidc {
     pub roles: BTreeMap<String, Role>,
     /// The role of everybody else; without one they are refused.
     pub role_default: Option<Role>,
+    /// How the provider is called.
+    pub outgoing: Outgoing,
 }
 
 impl Oidc {
@@ -54,6 +57,7 @@ impl Oidc {
             role_claim: auth.oidc_role_claim.clone(),
             roles: auth.oidc_roles.clone(),
             role_default: auth.oidc_role_default,
+            outgoing: Outgoing::load(&config.outgoing)?,
             issuer,
         })
     }

@@ -97,6 +97,41 @@ fn each_mistake_names_its_line_its_key_and_the_way_out() {
 }
 
 #[test]
+fn mistakes_about_the_network_name_the_way_out() {
+    for (text, line, key, words) in [
+        (
+            "[server.connections]\nlimit_per_address = 0",
+            2,
+            "server.connections.limit_per_address",
+            "lets nobody in",
+        ),
+        ("[server.tls]\ncertificate = \"a.pem\"", 1, "server.tls", "missing field `key`"),
+        ("[outgoing]\nproxy = \"proxy:3128\"", 2, "outgoing.proxy", "http or https"),
+    ] {
+        let problems = refused(text);
+        assert!(problems[0].starts_with(&format!("punctual.toml:{line}: {key}")), "{problems:?}");
+        assert!(problems[0].contains(words) && problems.len() == 1, "{text}: {problems:?}");
+    }
+}
+
+#[test]
+fn passwords_in_clear_are_warned_about() {
+    let open = "[server]\nlisten = \"0.0.0.0:8080\"\n";
+    let warns = |text: &str| {
+        let config = Sources::default().read("punctual.toml", text).unwrap();
+        config.plain_passwords().is_some()
+    };
+    let password = "[auth]\nmode = \"password\"\n";
+    assert!(warns(&format!("{open}{password}")));
+    assert!(!warns(password), "loopback");
+    let tls = "[server.tls]\ncertificate = \"a.pem\"\nkey = \"b.pem\"\n";
+    assert!(!warns(&format!("{open}{tls}{password}")));
+    let proxied = "public_url = \"https://punctual.example.com\"\n";
+    assert!(!warns(&format!("{open}{proxied}{password}")));
+    assert!(!warns(&format!("{open}roles = [\"worker\"]\n{password}")), "no socket");
+}
+
+#[test]
 fn all_mistakes_are_said_at_once() {
     let text = "[server]\nlisten = 1\nrols = []\n\n[log]\nlevl = \"x\"\n\n[jobs.a]\ncron = \"x\"\n\
                 zone = \"Nowhere\"\ntopic = \"t\"\n";
@@ -150,7 +185,8 @@ fn a_mistake_in_a_variable_or_flag_names_it() {
 
 #[test]
 fn secrets_are_never_shown() {
-    let text = "[storage]\naddress = \"postgres://ada:s3cret@db/shop\"\n\
+    let text = "[storage]\naddress = \"postgres://ada:s3cret@db/shop?password=s3cret\"\n\
+        [outgoing]\nproxy = \"http://ada:s3cret@proxy:3128\"\n\
         [transports.t]\naddress = \"postgres://u:s3cret@host/db\"\n\
         [auth]\noidc_client_secret = \"s3cret\"\n\
         [telemetry]\nheaders = { X = \"s3cret\" }\n\
@@ -159,7 +195,8 @@ fn secrets_are_never_shown() {
     let config = Sources::default().read("punctual.toml", text).unwrap();
     let shown = config.show().unwrap();
     assert!(!shown.contains("s3cret"), "{shown}");
-    assert!(shown.contains("postgres://(hidden)@db/shop"), "{shown}");
+    assert!(shown.contains("postgres://(hidden)@db/shop?(hidden)"), "{shown}");
+    assert!(shown.contains("http://(hidden)@proxy:3128"), "{shown}");
     assert!(!format!("{config:?}").contains("s3cret"));
 }
 

@@ -1,0 +1,170 @@
+//! Calls that leave the server: through a proxy, past it, and with certificate authorities of one's own. Everything is
+//! on this machine.
+
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use axum::Router;
+use axum::extract::{Request, State};
+use axum::routing::any;
+use punctual::clock::{Clock, add, within};
+use punctual::inspect::{ExecutionFilter, Inspect, Page};
+use punctual::model::{Ending, Execution, Terms};
+use punctual::{MemoryStorage, Punctual, Retry, SystemClock};
+use punctual_server::config::{Config, Networks};
+use punctual_server::{Secret, Target, Tools, Work};
+use serde_json::json;
+use tokio_rustls::TlsAcceptor;
+
+use crate::tls::Authority;
+
+const PATIENCE: Duration = Duration::from_secs(60);
+
+fn networks(list: &[&str]) -> Networks {
+    Networks::read(list.iter().map(|text| (*text).to_owned()).collect()).unwrap()
+}
+
+/// Calls a URL once as a job would.
+async fn call(config: &Config, url: &str) -> Execution {
+    let clock = Arc::new(SystemClock);
+    let storage = Arc::new(MemoryStorage::new(clock.clone()));
+    let tools = Tools::new(config, clock.clone()).unwrap();
+    let builder = Punctual::builder().storage(storage.clone());
+    let punctual = tools.register(builder).build().unwrap();
+    punctual.start().await.unwrap();
+    let target: Target = serde_json::from_value(json!({ "http": { "url": url } })).unwrap();
+    let work = Work { target, payload: None };
+    let terms = Terms { retry: Retry::none(), ..Terms::default() };
+    let topic = work.target.topic().unwrap();
+    let published = punctual.publisher().publish(topic, &work).terms(terms).await.unwrap();
+    let ended = async {
+        loop {
+            let filter = ExecutionFilter { message: Some(published.id), ..<_>::default() };
+            let found = Inspect::executions(&*storage, filter, Page::first(1)).await.unwrap();
+            if let Some(execution) = found.rows.into_iter().next() {
+                return Execution::clone(&execution);
+            }
+            clock.sleep_until(add(clock.now(), Duration::from_millis(20))).await;
+        }
+    };
+    let ended = within(&*clock, add(clock.now(), PATIENCE), ended).await.unwrap();
+    punctual.shutdown().await;
+    ended
+}
+
+fn note(execution: &Execution) -> &str {
+    execution.note.as_deref().unwrap_or_default()
+}
+
+type Seen = Arc<Mutex<Vec<(String, Option<String>)>>>;
+
+/// A proxy that answers in the place of whom it is asked for.
+async fn proxy() -> (SocketAddr, Seen) {
+    let seen = Seen::default();
+    let answer = async |State(seen): State<Seen>, request: Request| {
+        let shown = request.headers().get("proxy-authorization");
+        let shown = shown.map(|value| value.to_str().unwrap().to_owned());
+        seen.lock().unwrap().push((request.uri().to_string(), shown));
+        "from the proxy"
+    };
+    let router = Router::new().fallback(any(answer)).with_state(seen.clone());
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    tokio::spawn(async move { axum::serve(listener, router).await });
+    (address, seen)
+}
+
+#[tokio::test]
+async fn calls_go_through_the_proxy_unless_the_host_is_listed() {
+    let (address, seen) = proxy().await;
+    let mut config = Config::default();
+    config.outgoing.proxy = Some(Secret::from(&*format!("http://ada:s3cret@{address}")));
+    config.outgoing.no_proxy = networks(&["127.0.0.1"]);
+    // A public address: nothing answers there but the proxy.
+    let ended = call(&config, "http://192.88.99.1/run").await;
+    assert_eq!(ended.ending, Ending::Succeeded, "{ended:?}");
+    assert!(ended.log.as_deref().unwrap_or_default().contains("from the proxy"), "{ended:?}");
+    let (asked, shown) = seen.lock().unwrap()[0].clone();
+    assert_eq!(asked, "http://192.88.99.1/run");
+    assert_eq!(shown.as_deref(), Some("Basic YWRhOnMzY3JldA=="));
+    // Past the proxy, where the guard decides as it does without one.
+    let url = format!("http://{address}/direct");
+    assert!(note(&call(&config, &url).await).contains("http.allow"));
+    config.http.allow = networks(&["127.0.0.1"]);
+    assert_eq!(call(&config, &url).await.ending, Ending::Succeeded);
+    assert_eq!(seen.lock().unwrap()[1].0, "/direct", "not as a proxy");
+}
+
+#[tokio::test]
+async fn the_guard_refuses_private_addresses_through_the_proxy_too() {
+    let (address, seen) = proxy().await;
+    let mut config = Config::default();
+    // By name, so that the resolver of the client has to let the proxy through.
+    config.outgoing.proxy = Some(Secret::from(&*format!("http://localhost:{}", address.port())));
+    let itself = format!("http://localhost:{}/", address.port());
+    for url in ["http://10.0.0.1/", "http://169.254.169.254/", "http://localhost:9/", &itself] {
+        let ended = call(&config, url).await;
+        assert!(note(&ended).contains("http.allow"), "{url}: {ended:?}");
+    }
+    let unknown = call(&config, "http://name.invalid/").await;
+    assert!(note(&unknown).contains("cannot be looked up"), "{unknown:?}");
+    assert!(seen.lock().unwrap().is_empty());
+    config.http.allow = networks(&["name.invalid"]);
+    assert_eq!(call(&config, "http://name.invalid/").await.ending, Ending::Succeeded);
+    config.http.deny = networks(&["name.invalid"]);
+    assert!(note(&call(&config, "http://name.invalid/").await).contains("http.deny"));
+}
+
+#[tokio::test]
+async fn an_authority_of_ones_own_is_trusted_when_the_configuration_says_so() {
+    let authority = Authority::new();
+    let address = secure_server(&authority).await;
+    let url = format!("https://localhost:{}/", address.port());
+    let mut config = Config::default();
+    config.http.allow = networks(&["localhost"]);
+    let refused = call(&config, &url).await;
+    assert!(note(&refused).contains("certificate"), "{refused:?}");
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("ca.pem");
+    std::fs::write(&file, authority.pem()).unwrap();
+    config.outgoing.ca_file = Some(file.clone());
+    let ended = call(&config, &url).await;
+    assert_eq!(ended.ending, Ending::Succeeded, "{ended:?}");
+    std::fs::write(&file, "nothing").unwrap();
+    let error = Tools::new(&config, Arc::new(SystemClock)).err().unwrap().to_string();
+    assert!(
+        error.starts_with("outgoing.ca_file: ") && error.contains("no certificates"),
+        "{error}"
+    );
+}
+
+/// Answers every connection over TLS with 200.
+async fn secure_server(authority: &Authority) -> SocketAddr {
+    use rustls::pki_types::pem::PemObject as _;
+    use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    let (certificate, key) = authority.issue(|_| {});
+    let chain = vec![CertificateDer::from_pem_slice(certificate.as_bytes()).unwrap()];
+    let key = PrivateKeyDer::from_pem_slice(key.as_bytes()).unwrap();
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let config = rustls::ServerConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_no_client_auth()
+        .with_single_cert(chain, key)
+        .unwrap();
+    let acceptor = TlsAcceptor::from(Arc::new(config));
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    tokio::spawn(async move {
+        while let Ok((stream, _)) = listener.accept().await {
+            if let Ok(mut stream) = acceptor.accept(stream).await {
+                let _ = stream.read(&mut [0; 4_096]).await;
+                let _ = stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n").await;
+                let _ = stream.shutdown().await;
+            }
+        }
+    });
+    address
+}

@@ -1,0 +1,174 @@
+//! TLS: of the server itself, with certificates made here, and of the calls it makes.
+
+use std::net::SocketAddr;
+use std::path::Path;
+use std::time::Duration;
+
+use punctual::SystemClock;
+use punctual::clock::{Clock, add, within};
+use punctual_server::config::{Loaded, Sources};
+use punctual_server::{Assembly, Running};
+use rcgen::{CertificateParams, CertifiedIssuer, IsCa, KeyPair};
+use serde_json::{Value, json};
+
+/// Longer than anything here takes on a busy machine.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A certificate authority of its own, and the certificates that it makes.
+pub(crate) struct Authority(CertifiedIssuer<'static, KeyPair>);
+
+impl Authority {
+    pub(crate) fn new() -> Self {
+        let mut params = CertificateParams::new(Vec::new()).unwrap();
+        params.is_ca = IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
+        Self(CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap())
+    }
+
+    /// Returns its own certificate in PEM.
+    pub(crate) fn pem(&self) -> String {
+        self.0.pem()
+    }
+
+    /// Makes a certificate for this machine; returns it and its key in PEM.
+    pub(crate) fn issue(&self, change: impl FnOnce(&mut CertificateParams)) -> (String, String) {
+        let names = vec!["localhost".to_owned(), "127.0.0.1".to_owned()];
+        let mut params = CertificateParams::new(names).unwrap();
+        change(&mut params);
+        let key = KeyPair::generate().unwrap();
+        let certificate = params.signed_by(&key, &self.0).unwrap();
+        (certificate.pem(), key.serialize_pem())
+    }
+}
+
+fn write(folder: &Path, (certificate, key): &(String, String)) {
+    std::fs::write(folder.join("cert.pem"), certificate).unwrap();
+    std::fs::write(folder.join("key.pem"), key).unwrap();
+}
+
+fn assembly(folder: &Path, more: &str) -> Assembly {
+    let mut sources = Sources::default();
+    sources.flags.push(("--listen", "server.listen", "127.0.0.1:0".to_owned()));
+    sources.flags.push(("--storage", "storage.address", "memory:".to_owned()));
+    let folder = folder.display();
+    let text = format!(
+        "[server.tls]\ncertificate = \"{folder}/cert.pem\"\nkey = \"{folder}/key.pem\"\n{more}"
+    );
+    let config = sources.read("punctual.toml", &text).unwrap();
+    Assembly { loaded: Loaded { config, file: None }, sources, demo: false }
+}
+
+async fn start(folder: &Path, more: &str) -> (Running, SocketAddr) {
+    let running = assembly(folder, more).start().await.unwrap();
+    let address = running.address().unwrap();
+    (running, address)
+}
+
+fn client(authority: &Authority) -> reqwest::Client {
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let trusted = reqwest::Certificate::from_pem(authority.pem().as_bytes()).unwrap();
+    reqwest::Client::builder()
+        .no_proxy()
+        .tls_certs_only([trusted])
+        .pool_max_idle_per_host(0)
+        .build()
+        .unwrap()
+}
+
+// Finding F16 of the security review.
+#[tokio::test]
+async fn a_server_with_a_certificate_speaks_tls_only() {
+    let (folder, authority) = (tempfile::tempdir().unwrap(), Authority::new());
+    write(folder.path(), &authority.issue(|_| {}));
+    let (running, address) = start(folder.path(), "[auth]\nmode = \"password\"\n").await;
+    let user = json!({ "name": "ada", "role": "admin", "password": "correct horse battery" });
+    let local = punctual_server::Caller::new("test", punctual_server::Role::Admin);
+    let created = in_process(&running, "/api/v1/users", local, &user).await;
+    assert_eq!(created, 201);
+    let (client, url) = (client(&authority), format!("https://localhost:{}", address.port()));
+    let answer = client.get(format!("{url}/health/live")).send().await.unwrap();
+    assert_eq!(answer.status(), 200);
+    assert_eq!(answer.version(), reqwest::Version::HTTP_2, "negotiated");
+    assert!(answer.headers().contains_key("strict-transport-security"));
+    let login = json!({ "name": "ada", "password": "correct horse battery" });
+    let answer = client.post(format!("{url}/api/v1/session")).json(&login).send().await.unwrap();
+    assert_eq!(answer.status(), 200);
+    let cookie = answer.headers()["set-cookie"].to_str().unwrap();
+    assert!(cookie.ends_with("; Secure"), "{cookie}");
+    let plain = reqwest::Client::builder().no_proxy().build().unwrap();
+    assert!(plain.get(format!("http://{address}/health/live")).send().await.is_err());
+    assert!(plain.get(format!("{url}/health/live")).send().await.is_err(), "unknown authority");
+    assert!(running.shutdown().await.is_clean());
+}
+
+async fn in_process(
+    running: &Running,
+    path: &str,
+    caller: punctual_server::Caller,
+    body: &Value,
+) -> u16 {
+    use tower::ServiceExt as _;
+    let request = axum::http::Request::post(path).header("content-type", "application/json");
+    let mut request = request.body(axum::body::Body::from(body.to_string())).unwrap();
+    request.extensions_mut().insert(caller);
+    let router = punctual_server::router(running.app().clone());
+    router.oneshot(request).await.unwrap().status().as_u16()
+}
+
+#[tokio::test]
+async fn a_renewed_certificate_is_taken_over_and_a_broken_one_is_not() {
+    let (folder, old, new) = (tempfile::tempdir().unwrap(), Authority::new(), Authority::new());
+    write(folder.path(), &old.issue(|_| {}));
+    let (running, address) = start(folder.path(), "").await;
+    let url = format!("https://localhost:{}/health/live", address.port());
+    let (by_old, by_new) = (client(&old), client(&new));
+    assert!(by_old.get(&url).send().await.is_ok() && by_new.get(&url).send().await.is_err());
+    // Its key is another one's: the old certificate stays.
+    let (certificate, _) = new.issue(|_| {});
+    let (_, other_key) = new.issue(|_| {});
+    write(folder.path(), &(certificate, other_key));
+    let until = add(SystemClock.now(), Duration::from_secs(5));
+    while SystemClock.now() < until {
+        assert!(by_old.get(&url).send().await.is_ok());
+        SystemClock.sleep_until(add(SystemClock.now(), Duration::from_millis(500))).await;
+    }
+    write(folder.path(), &new.issue(|_| {}));
+    let renewed = async {
+        while by_new.get(&url).send().await.is_err() {
+            SystemClock.sleep_until(add(SystemClock.now(), Duration::from_millis(100))).await;
+        }
+    };
+    within(&SystemClock, add(SystemClock.now(), PATIENCE), renewed).await.expect("it is renewed");
+    assert!(by_old.get(&url).send().await.is_err());
+    running.shutdown().await;
+}
+
+#[tokio::test]
+async fn what_cannot_be_served_is_refused_at_the_start_with_the_way_out() {
+    let (folder, authority) = (tempfile::tempdir().unwrap(), Authority::new());
+    let refused = async || {
+        let Err(error) = assembly(folder.path(), "").start().await else { panic!("it started") };
+        error.to_string()
+    };
+    let error = refused().await;
+    assert!(error.starts_with("server.tls.certificate: ") && error.contains("cert.pem"), "{error}");
+    let (certificate, key) = authority.issue(|_| {});
+    let (_, other_key) = authority.issue(|_| {});
+    for (certificate, key, words) in [
+        (certificate.clone(), other_key, "is not the key of the certificate in"),
+        (String::new(), key.clone(), "holds no certificate"),
+        (key.clone(), key.clone(), "holds no certificate"),
+        (certificate.clone(), certificate.clone(), "holds no private key"),
+        ("-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n".to_owned(), key, "X.509"),
+    ] {
+        write(folder.path(), &(certificate, key));
+        let error = refused().await;
+        assert!(error.contains(words), "{error}");
+    }
+    // One that has expired is a warning: it is served.
+    write(
+        folder.path(),
+        &authority.issue(|params| params.not_after = rcgen::date_time_ymd(2020, 1, 1)),
+    );
+    let (running, _) = start(folder.path(), "").await;
+    running.shutdown().await;
+}
