@@ -226,6 +226,10 @@ fn people_tokens_and_webhooks_are_kept() {
     assert!(!tokens.to_string().contains(secret.trim()));
     assert!(site.printed(&["tokens", "list"]).contains("ci"));
     site.printed(&["tokens", "revoke", tokens["items"][0]["id"].as_str().unwrap(), "--yes"]);
+    let work = ["tokens", "create", "worker", "--scope", "work"];
+    assert_eq!(site.refused(&work).0, 2, "a worker names its queues");
+    site.printed(&[&work[..], &["--queue", "python,reports"]].concat());
+    assert!(site.printed(&["tokens", "list"]).contains("python"));
     let hook = site.json(&["webhooks", "add", "http://127.0.0.1:9/hook", "--events", "job.*"]);
     let id = hook["id"].as_str().unwrap().to_owned();
     assert!(site.printed(&["webhooks", "list"]).contains("127.0.0.1:9"));

@@ -68,6 +68,12 @@ impl Config {
                 found.add(&["server", "public_url"], problem);
             }
         }
+        if let Some(host) = server.trusted_forwarders.first_host() {
+            let problem = format!(
+                "{host:?} is a name; a forwarder is known by its address, such as 10.0.0.1 or 10.0.0.0/8"
+            );
+            found.add(&["server", "trusted_forwarders"], problem);
+        }
         let is_open = !server.listen.ip().is_loopback() && server.roles.contains(&ServerRole::Api);
         if is_open && self.auth.mode == AuthMode::None {
             found.add(

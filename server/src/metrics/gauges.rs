@@ -18,6 +18,7 @@ const QUEUES_MAX: usize = 500;
 /// Writes every gauge.
 pub(super) async fn write(app: &App, text: &mut Text) -> Result<()> {
     of_process(app, text);
+    of_logins(app, text);
     let health = health::looked(app).await?;
     text.begin(
         "punctual_health",
@@ -60,6 +61,25 @@ async fn of_queues(app: &App, text: &mut Text) -> Result<()> {
         text.line("punctual_queue_oldest_age_seconds", &labels, age);
     }
     Ok(())
+}
+
+/// Counters, although they stand among the gauges: the server counts them itself.
+fn of_logins(app: &App, text: &mut Text) {
+    let counts = &app.auth().counts;
+    text.begin(
+        "punctual_logins_total",
+        "counter",
+        "Logins by name and password, or by a provider, by result.",
+    );
+    for (result, count) in counts.logins() {
+        text.line("punctual_logins_total", &labels(&[("result", result)]), count);
+    }
+    text.begin(
+        "punctual_tokens_refused_total",
+        "counter",
+        "Calls with a token that is unknown, revoked or expired.",
+    );
+    text.line("punctual_tokens_refused_total", "", counts.tokens_refused());
 }
 
 fn of_process(app: &App, text: &mut Text) {
