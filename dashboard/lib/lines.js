@@ -104,7 +104,7 @@ export const users = {
 };
 
 export const tokens = {
-  create: ({ name, scopes, expires_in } = {}) => line(['tokens', 'create', name || 'NAME'], { scope: scopes?.length ? scopes.join(',') : 'read', 'expires-in': expires_in }),
+  create: ({ name, scopes, queues, expires_in } = {}) => line(['tokens', 'create', name || 'NAME'], { scope: scopes?.length ? scopes.join(',') : 'read', queue: queues?.length ? queues.join(',') : undefined, 'expires-in': expires_in }),
   revoke: (id) => line(['tokens', 'revoke', id]),
 };
 

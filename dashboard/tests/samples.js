@@ -39,7 +39,7 @@ export const samples = {
   'users.add': [[], ['ada', 'operator']],
   'users.change': [[ADA], [ADA, { role: 'admin', password: 'x', disabled: true }], [{ ...ADA, disabled: true }, { role: 'viewer', password: '', disabled: false }]],
   'users.remove': [['ada']],
-  'tokens.create': [[], [{ name: 'a deploy', scopes: ['read', 'operate'], expires_in: '90d' }]],
+  'tokens.create': [[], [{ name: 'a deploy', scopes: ['read', 'operate'], expires_in: '90d' }], [{ name: 'worker', scopes: ['work'], queues: ['python', '*'] }]],
   'tokens.revoke': [[ID]],
   'webhooks.add': [[], [{ url: HOOK.url, events: ['message.dead', 'job.*'], filter: { job: 'nightly', topic: 't', queue: 'q' } }]],
   'webhooks.edit': [[HOOK], [HOOK, { url: HOOK.url, events: ['*'], filter: { job: 'nightly' }, enabled: false }], [{ ...HOOK, enabled: false, filter: { job: 'nightly' } }, { url: HOOK.url, events: ['*'], filter: {}, enabled: true }]],

@@ -11,7 +11,7 @@ export const settings = {
     roles: { viewer: 'viewer: sees everything', operator: 'operator: acts on work', admin: 'admin: configures' },
   },
   tokens: {
-    add: 'Make a token', none: 'There is no token.', noneText: 'Programs, workers and the command line sign in with tokens.', columns: { name: 'Name', scopes: 'May', user: 'Of', created: 'Made', used: 'Last used', expires: 'Ends', actions: 'Actions' }, title: 'Make a token', name: 'Name', nameHint: 'What uses it.', scopes: 'It may', expires: 'Ends after', button: 'Make',
+    add: 'Make a token', none: 'There is no token.', noneText: 'Programs, workers and the command line sign in with tokens.', columns: { name: 'Name', scopes: 'May', queues: 'Queues', user: 'Of', created: 'Made', used: 'Last used', expires: 'Ends', actions: 'Actions' }, title: 'Make a token', name: 'Name', nameHint: 'What uses it.', scopes: 'It may', queues: 'Queues', queuesHint: 'The queues it may claim from, with commas between them; * is every queue. A worker sees the content of every message in them.', expires: 'Ends after', button: 'Make',
     scopeNames: { read: 'read everything', operate: 'act on work', admin: 'configure', work: 'claim work over HTTP', publish: 'publish messages' }, lengths: { '30d': '30 days', '90d': '90 days', '365d': 'a year', never: 'never' }, secretTitle: 'The token', secret: 'This is shown once and never again. Copy it now.', done: 'I have copied it', remove: 'Revoke', removeTitle: (name) => `Revoke ${name}?`, removeText: 'One token ends at once. Whatever uses it is refused from then on.', removed: (name) => `${name} is revoked.`, ended: 'ended',
   },
   webhooks: {

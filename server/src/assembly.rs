@@ -282,7 +282,8 @@ fn auth_settings(config: &Config) -> Result<AuthSettings> {
         AuthMode::Oidc => return Err(punctual::Error::unsupported(crate::config::WITHOUT_OIDC)),
     };
     let prefix = config.server.url_prefix.clone();
-    Ok(AuthSettings { mode, session_length: auth.session_length.get(), prefix })
+    let forwarders = config.server.trusted_forwarders.clone();
+    Ok(AuthSettings { mode, session_length: auth.session_length.get(), prefix, forwarders })
 }
 
 /// Says how the first user is made, since nobody can log in before.

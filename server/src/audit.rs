@@ -1,7 +1,8 @@
 //! The audit trail: who changed what, when, why, and how it was before. Written with every change and
-//! never edited; messages that a program sends are counted in it (`sending.rs`). It goes when it is older than
-//! the configuration keeps it.
+//! never edited; messages that a program sends (`sending.rs`) and logins that were refused (`refusals.rs`) are counted
+//! in it. It goes when it is older than the configuration keeps it.
 
+mod refusals;
 mod sending;
 
 use std::sync::Arc;
@@ -16,6 +17,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::ToSchema;
 
+use self::refusals::Refusals;
 use self::sending::Sending;
 use crate::caller::Caller;
 
@@ -98,6 +100,7 @@ pub struct Audit {
     ids: Arc<dyn IdSource>,
     kept: Duration,
     sending: Arc<Sending>,
+    refusals: Arc<Refusals>,
 }
 
 impl Audit {
@@ -109,6 +112,7 @@ impl Audit {
             ids: Arc::new(Ids::random()),
             kept: KEPT_DEFAULT,
             sending: Arc::default(),
+            refusals: Arc::default(),
         }
     }
 

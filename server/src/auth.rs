@@ -1,12 +1,16 @@
 //! Who calls. A request shows a session's cookie, a token, a name and a password, or comes from a proxy that
 //! has asked already; each leads to a [`Caller`] or to none. What a caller may do is asked by the endpoints.
 
+mod browser;
 mod changes;
+mod forwarded;
+mod login;
 #[cfg(feature = "oidc")]
 mod oidc;
 mod origin;
 mod password;
 mod proxied;
+mod seats;
 mod session;
 mod throttle;
 mod token;
@@ -26,21 +30,26 @@ use base64::engine::general_purpose::STANDARD;
 use punctual::Clock;
 use punctual::documents::Documents;
 
+pub(crate) use self::browser::{BROWSER_COOKIE, BROWSER_KNOWN_FOR};
+#[cfg(feature = "oidc")]
+pub(crate) use self::login::note_login;
+pub(crate) use self::login::{Login, LoginCounts, log_in};
 #[cfg(feature = "oidc")]
 pub use self::oidc::Oidc;
 #[cfg(feature = "oidc")]
 pub(crate) use self::oidc::{Attempt, Person, Provider};
-#[cfg(feature = "oidc")]
-pub(crate) use self::origin::address as address_of;
+pub(crate) use self::origin::CallAddress;
 pub(crate) use self::password::LENGTH_MIN as PASSWORD_LENGTH_MIN;
 pub(crate) use self::session::{COOKIE_NAME, csrf_of};
-pub use self::token::Scope;
-pub(crate) use self::token::{Owner, Token};
+pub use self::token::{EVERY_QUEUE, Scope};
+pub(crate) use self::token::{Owner, Token, TokenDraft};
 pub(crate) use self::user::User;
 
+use self::browser::Browsers;
 use self::changes::Changes;
 use self::password::Passwords;
 use self::proxied::Proxied;
+use self::seats::Seats;
 use self::session::Sessions;
 use self::throttle::Throttle;
 use self::token::Tokens;
@@ -85,12 +94,15 @@ pub struct AuthSettings {
     pub session_length: Duration,
     /// What every path begins with.
     pub prefix: String,
+    /// The addresses of proxies that say in `X-Forwarded-For` or `Forwarded` where a call came from.
+    pub forwarders: Networks,
 }
 
 impl Default for AuthSettings {
     fn default() -> Self {
         let session_length = Duration::from_secs(12 * 60 * 60);
-        Self { mode: Mode::None, session_length, prefix: String::new() }
+        let (prefix, forwarders) = (String::new(), Networks::default());
+        Self { mode: Mode::None, session_length, prefix, forwarders }
     }
 }
 
@@ -110,10 +122,15 @@ pub struct Auth {
     pub(crate) tokens: Tokens,
     /// What ended sessions and tokens on this node.
     pub(crate) changes: Changes,
+    /// Browsers in which somebody logged in before.
+    pub(crate) browsers: Browsers,
+    /// How many logins ended how.
+    pub(crate) counts: Arc<LoginCounts>,
     proxied: Proxied,
     #[cfg(feature = "oidc")]
     provider: Option<Arc<Provider>>,
     passwords: Passwords,
+    seats: Seats,
     throttle: Arc<Throttle>,
     clock: Arc<dyn Clock>,
     custom: Option<Arc<dyn Authenticate>>,
@@ -142,8 +159,11 @@ impl Auth {
             sessions,
             tokens: Tokens::new(documents, clock, &changes),
             changes,
+            browsers: Browsers::new(documents, clock),
+            counts: Arc::default(),
             proxied: Proxied::new(documents, clock),
             passwords: Passwords::default(),
+            seats: Seats::default(),
             throttle: Arc::default(),
             clock: clock.clone(),
             custom: None,
@@ -209,64 +229,60 @@ impl Auth {
         Ok(!self.users.list(None, 1).await?.is_empty())
     }
 
-    /// Checks a name and a password; every wrong one makes the next wait longer. An unknown name takes the
-    /// same way as a wrong password.
-    pub(crate) async fn check(
-        &self,
-        name: &str,
-        password: &str,
-        from: Option<IpAddr>,
-    ) -> Answer<User> {
-        let now = self.clock.now();
-        self.throttle.admit(name, from, now)?;
-        let user = self.users.find(name).await?;
-        // Who signs in elsewhere has none.
-        let hash = user.as_ref().map(|user| user.hash.clone()).filter(|hash| !hash.is_empty());
-        let is_right = self.passwords.verify(hash, password.to_owned()).await?;
-        let Some(user) = user.filter(|user| is_right && !user.disabled) else {
-            self.throttle.failed(name, from, now);
-            let sentence = "the name or the password is wrong";
-            return Err(Problem::new(StatusCode::UNAUTHORIZED, sentence));
-        };
-        self.throttle.succeeded(name, from);
-        Ok(user)
-    }
-
-    /// The hash of a password that is good enough.
-    pub(crate) async fn hash(&self, password: &str) -> Answer<String> {
+    /// The hash of a password that is good enough, for a caller who may set it.
+    pub(crate) async fn hash(&self, password: &str, from: Option<IpAddr>) -> Answer<String> {
         password::judge(password)?;
-        Ok(self.passwords.hash(password.to_owned()).await?)
+        let place = self.seats.enter(from, true)?;
+        let seat = place.seat().await?;
+        Ok(self.passwords.hash(seat, password.to_owned()).await?)
     }
 
-    async fn caller(&self, parts: &Parts, from: Option<IpAddr>) -> Answer<Option<Caller>> {
+    async fn caller(
+        &self,
+        app: &App,
+        parts: &Parts,
+        from: Option<IpAddr>,
+    ) -> Answer<Option<Caller>> {
         if let Some(custom) = &self.custom
             && let Some(caller) = custom.authenticate(parts).await?
         {
             return Ok(Some(caller));
         }
         if let Some(text) = authorization(&parts.headers) {
-            return self.authorized(text, from).await.map(Some);
+            return self.authorized(app, text, from).await.map(Some);
         }
         match &self.settings.mode {
             Mode::None => {
                 origin::check_host(parts, from.is_some())?;
-                Ok(Some(Caller { from, proof: Proof::Nobody, ..Caller::new("local", Role::Admin) }))
+                let local = Caller::new("local", Role::Admin).working_on([EVERY_QUEUE]);
+                Ok(Some(Caller { from, proof: Proof::Nobody, ..local }))
             }
             Mode::Password => self.by_cookie(&parts.headers, from).await,
-            Mode::Proxy(proxy) => self.by_proxy(proxy, &parts.headers, from).await,
+            Mode::Proxy(proxy) => {
+                // The proxy is who has connected, wherever the call it hands on came from.
+                let is_trusted =
+                    origin::peer(parts).is_some_and(|peer| proxy.trusted.has_address(peer));
+                if is_trusted { self.by_proxy(proxy, &parts.headers, from).await } else { Ok(None) }
+            }
             #[cfg(feature = "oidc")]
             Mode::Oidc(_) => self.by_cookie(&parts.headers, from).await,
         }
     }
 
-    async fn authorized(&self, text: &str, from: Option<IpAddr>) -> Answer<Caller> {
+    async fn authorized(&self, app: &App, text: &str, from: Option<IpAddr>) -> Answer<Caller> {
         match text.split_once(' ') {
             Some((kind, secret)) if kind.eq_ignore_ascii_case("bearer") => {
-                self.bearer(secret.trim(), from).await
+                let found = self.bearer(secret.trim(), from).await;
+                let is_refused = |problem: &Problem| problem.status() == StatusCode::UNAUTHORIZED;
+                if found.as_ref().is_err_and(is_refused) {
+                    self.counts.refuse_token();
+                }
+                found
             }
             Some((kind, pair)) if kind.eq_ignore_ascii_case("basic") => {
                 let (name, password) = basic(pair.trim()).ok_or_else(unreadable)?;
-                let user = self.check(&name, &password, from).await?;
+                let login = Login { name: &name, password: &password, from, browser: None };
+                let user = log_in(app, login).await?;
                 let (id, generation) = (user.id.clone(), user.generation);
                 let proof = Proof::Password { id, generation };
                 Ok(Caller { from, proof, ..Caller::new(user.name, user.role) })
@@ -287,7 +303,8 @@ impl Auth {
         let name = format!("{} (token {})", token.user, token.name);
         let proof = Proof::Token { id: token.id, owner: token.owner };
         let owner = Some(token.user);
-        Ok(Caller { from, scopes, owner, proof, ..Caller::new(name, role) })
+        let queues = if scopes.contains(&Scope::Work) { token.queues } else { Vec::new() };
+        Ok(Caller { from, scopes, queues, owner, proof, ..Caller::new(name, role) })
     }
 
     /// The most that a token may: what its owner may at the moment.
@@ -352,9 +369,8 @@ impl Auth {
         headers: &HeaderMap,
         from: Option<IpAddr>,
     ) -> Answer<Option<Caller>> {
-        let is_trusted = from.is_some_and(|from| proxy.trusted.has_address(from));
         let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
-        let Some(name) = text(&proxy.header).filter(|_| is_trusted) else { return Ok(None) };
+        let Some(name) = text(&proxy.header) else { return Ok(None) };
         let said = proxy.role_header.as_deref().and_then(text);
         let role = match said {
             Some(said) => Role::parse(said).ok_or_else(|| {
@@ -376,12 +392,16 @@ impl Auth {
 /// that another site makes a browser send.
 pub(crate) async fn known(app: &App, request: Request) -> Answer<Request> {
     let (mut parts, body) = request.into_parts();
-    if let Some(caller) = parts.extensions.get::<Caller>() {
-        origin::check(&parts, Some(caller))?;
+    let forwarders = &app.auth().settings.forwarders;
+    let from = origin::peer(&parts).map(|peer| forwarded::caller(peer, &parts.headers, forwarders));
+    parts.extensions.insert(CallAddress(from));
+    if let Some(caller) = parts.extensions.get_mut::<Caller>() {
+        caller.from = caller.from.or(from);
+        let caller = caller.clone();
+        origin::check(&parts, Some(&caller))?;
         return Ok(Request::from_parts(parts, body));
     }
-    let from = origin::address(&parts);
-    let caller = app.auth().caller(&parts, from).await?;
+    let caller = app.auth().caller(app, &parts, from).await?;
     origin::check(&parts, caller.as_ref())?;
     if let Some(caller) = caller {
         parts.extensions.insert(caller);
@@ -396,6 +416,11 @@ fn authorization(headers: &HeaderMap) -> Option<&str> {
 /// The session's secret in the cookies.
 pub(crate) fn cookie(headers: &HeaderMap) -> Option<String> {
     cookie_named(headers, COOKIE_NAME)
+}
+
+/// What an earlier login left in this browser.
+pub(crate) fn browser_cookie(headers: &HeaderMap) -> Option<String> {
+    cookie_named(headers, BROWSER_COOKIE)
 }
 
 fn cookie_named(headers: &HeaderMap, wanted: &str) -> Option<String> {

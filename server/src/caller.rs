@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::app::App;
-use crate::auth::{Owner, Scope};
+use crate::auth::{EVERY_QUEUE, Owner, Scope};
 use crate::problem::{Answer, Problem};
 
 /// What somebody may do; each may what those before may.
@@ -64,6 +64,8 @@ pub struct Caller {
     pub from: Option<IpAddr>,
     /// What a token allows beyond its role.
     pub scopes: Vec<Scope>,
+    /// The queues that the scope `work` is for; [`EVERY_QUEUE`] is every queue.
+    pub queues: Vec<String>,
     /// What changing calls must show, when a cookie says who calls.
     pub csrf: Option<String>,
     /// Whose token it is, when a token says who calls.
@@ -97,6 +99,7 @@ impl Caller {
             role,
             from: None,
             scopes: Vec::new(),
+            queues: Vec::new(),
             csrf: None,
             owner: None,
             proof: Proof::Application,
@@ -127,6 +130,42 @@ impl Caller {
     /// The person behind the call: the owner of the token, or who calls.
     pub fn person(&self) -> &str {
         self.owner.as_deref().unwrap_or(&self.name)
+    }
+
+    /// The same caller, who may also claim and settle work of these queues; [`EVERY_QUEUE`] is every queue.
+    #[must_use]
+    pub fn working_on(mut self, queues: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        self.scopes.push(Scope::Work);
+        self.queues.extend(queues.into_iter().map(Into::into));
+        self
+    }
+
+    /// Refuses when the scope `work` is missing. No role stands for it, because claiming takes work away from its
+    /// handlers and shows what is hidden elsewhere.
+    pub fn must_work(&self) -> Result<(), Problem> {
+        if self.scopes.contains(&Scope::Work) {
+            return Ok(());
+        }
+        let sentence = format!(
+            "this needs a token with the scope work, which no role has; {} has none",
+            self.name
+        );
+        Err(Problem::new(StatusCode::FORBIDDEN, sentence))
+    }
+
+    /// Refuses when the scope `work` is missing or not for this queue.
+    pub fn must_work_on(&self, queue: &str) -> Result<(), Problem> {
+        self.must_work()?;
+        if self.works_on_every_queue() || self.queues.iter().any(|one| one == queue) {
+            return Ok(());
+        }
+        let queues = self.queues.join(", ");
+        let sentence = format!("{} may work on {queues}, not on the queue {queue:?}", self.name);
+        Err(Problem::new(StatusCode::FORBIDDEN, sentence))
+    }
+
+    pub(crate) fn works_on_every_queue(&self) -> bool {
+        self.queues.iter().any(|one| one == EVERY_QUEUE)
     }
 
     /// Refuses when neither a scope nor the role of an operator allows it.

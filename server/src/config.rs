@@ -86,6 +86,8 @@ pub struct ServerConfig {
     /// The address under which people open the dashboard, such as `https://punctual.example.com`; the prefix
     /// is part of it. Needed where another server sends them back here.
     pub public_url: Option<String>,
+    /// The addresses and networks of proxies whose `X-Forwarded-For` or `Forwarded` says where a call came from.
+    pub trusted_forwarders: Networks,
     /// What this process does.
     pub roles: Vec<ServerRole>,
     /// The name of this process in lists of workers.
@@ -102,6 +104,7 @@ impl Default for ServerConfig {
             listen: SocketAddr::from(([127, 0, 0, 1], 8080)),
             url_prefix: String::new(),
             public_url: None,
+            trusted_forwarders: Networks::default(),
             roles: ServerRole::ALL.to_vec(),
             name: None,
             tls: None,

@@ -55,7 +55,7 @@ pub use assembly::{Assembly, Running, SOURCE};
 pub use audit::{Audit, Change, Entry};
 #[cfg(feature = "oidc")]
 pub use auth::Oidc;
-pub use auth::{Auth, AuthSettings, Authenticate, Mode, Proxy, Scope};
+pub use auth::{Auth, AuthSettings, Authenticate, EVERY_QUEUE, Mode, Proxy, Scope};
 pub use background::attend;
 pub use caller::{Caller, Role};
 pub use listen::{Listening, listen};

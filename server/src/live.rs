@@ -173,6 +173,9 @@ pub(crate) async fn follow(app: App) {
     if let Err(error) = app.audit().write_sent(true).await {
         tracing::warn!(%error, "the last messages that were sent are not in the audit trail");
     }
+    if let Err(error) = app.audit().write_refused(true).await {
+        tracing::warn!(%error, "the last refused logins are not in the audit trail");
+    }
 }
 
 /// One second is over.
@@ -204,6 +207,9 @@ async fn tick(app: &App) -> Result<()> {
     }
     if let Err(error) = app.audit().write_sent(false).await {
         tracing::warn!(%error, "messages that were sent are not in the audit trail");
+    }
+    if let Err(error) = app.audit().write_refused(false).await {
+        tracing::warn!(%error, "refused logins are not in the audit trail");
     }
     if now.as_second() % WRITE_EVERY == 0 {
         kept::write(app).await?;

@@ -40,6 +40,9 @@ struct Create {
     /// What it allows, with commas between them: read, operate, admin, work, publish.
     #[arg(long = "scope", value_name = "SCOPES", value_delimiter = ',', required = true)]
     scopes: Vec<String>,
+    /// The queues that a token with the scope work may claim from, with commas between them; '*' is every queue.
+    #[arg(long = "queue", value_name = "QUEUES", value_delimiter = ',')]
+    queues: Vec<String>,
     /// How long it lasts, such as 90d; for ever when not given.
     #[arg(long, value_name = "LENGTH")]
     expires_in: Option<String>,
@@ -68,7 +71,8 @@ pub(crate) fn run(arguments: &TokensArgs) -> ExitCode {
 async fn list(desk: &Desk, paging: &Paging) -> Result<()> {
     desk.list(paging.on(Call::get(&["tokens"])), "tokens", |items| {
         let now = desk.client.now();
-        let mut table = Table::new(&["id", "name", "scopes", "user", "last used", "expires"]);
+        let mut table =
+            Table::new(&["id", "name", "scopes", "queues", "user", "last used", "expires"]);
         for token in items {
             let (used, ends) = (&token["last_used_at"], &token["expires_at"]);
             let never = "never".to_owned();
@@ -76,6 +80,7 @@ async fn list(desk: &Desk, paging: &Paging) -> Result<()> {
                 word(&token["id"]),
                 word(&token["name"]),
                 word(&token["scopes"]),
+                word(&token["queues"]),
                 word(&token["user"]),
                 if used.is_null() { never.clone() } else { away(used, now) },
                 if ends.is_null() { never } else { away(ends, now) },
@@ -88,6 +93,9 @@ async fn list(desk: &Desk, paging: &Paging) -> Result<()> {
 
 async fn create(desk: &Desk, create: &Create) -> Result<()> {
     let mut body = json!({ "name": create.name, "scopes": create.scopes });
+    if !create.queues.is_empty() {
+        body["queues"] = json!(create.queues);
+    }
     if let Some(length) = &create.expires_in {
         body["expires_in"] = length.as_str().into();
     }

@@ -226,6 +226,10 @@ fn people_tokens_and_webhooks_are_kept() {
     assert!(!tokens.to_string().contains(secret.trim()));
     assert!(site.printed(&["tokens", "list"]).contains("ci"));
     site.printed(&["tokens", "revoke", tokens["items"][0]["id"].as_str().unwrap(), "--yes"]);
+    let work = ["tokens", "create", "worker", "--scope", "work"];
+    assert_eq!(site.refused(&work).0, 2, "a worker names its queues");
+    site.printed(&[&work[..], &["--queue", "python,reports"]].concat());
+    assert!(site.printed(&["tokens", "list"]).contains("python"));
     let (code, said) = site.refused(&["webhooks", "add", "http://127.0.0.1:9/hook"]);
     assert!(code == 2 && said.contains("http.allow"), "the guard refuses it at once: {said}");
 }

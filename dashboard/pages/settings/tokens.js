@@ -13,14 +13,18 @@ import { settings } from '../../texts.js';
 const text = settings.tokens;
 
 function Add({ onClose, onMade }) {
-  const [token, setToken] = useState({ name: '', scopes: ['read'], expires_in: '90d' });
+  const [token, setToken] = useState({ name: '', scopes: ['read'], queues: '', expires_in: '90d' });
   const set = (changes) => setToken({ ...token, ...changes });
   const toggle = (scope) => set({ scopes: token.scopes.includes(scope) ? token.scopes.filter((one) => one !== scope) : [...token.scopes, scope] });
-  const make = async () => { onMade(await post('/tokens', { name: token.name.trim(), scopes: token.scopes, ...(token.expires_in ? { expires_in: token.expires_in } : {}) })); };
-  return html`<${FormDialog} title=${text.title} role="viewer" button=${text.button} ready=${token.name.trim() !== '' && token.scopes.length > 0} cli=${cli.create({ ...token, name: token.name.trim() })} onDo=${make} onClose=${onClose}>${(wrong) => html`
+  const works = token.scopes.includes('work');
+  const queues = works ? token.queues.split(/[\s,]+/).filter(Boolean) : [];
+  const ready = token.name.trim() !== '' && token.scopes.length > 0 && (!works || queues.length > 0);
+  const make = async () => { onMade(await post('/tokens', { name: token.name.trim(), scopes: token.scopes, queues, ...(token.expires_in ? { expires_in: token.expires_in } : {}) })); };
+  return html`<${FormDialog} title=${text.title} role="viewer" button=${text.button} ready=${ready} cli=${cli.create({ ...token, queues, name: token.name.trim() })} onDo=${make} onClose=${onClose}>${(wrong) => html`
     <${Field} label=${text.name} hint=${text.nameHint} error=${wrong.name}><input autofocus maxlength="100" value=${token.name} onInput=${(event) => set({ name: event.target.value })} /><//>
     <fieldset class="ticks"><legend>${text.scopes}</legend>${Object.entries(text.scopeNames).map(([scope, label]) => html`<label key=${scope} class="tick"><input type="checkbox" checked=${token.scopes.includes(scope)} onChange=${() => toggle(scope)} /><span class="mono">${scope}</span> <span class="faint">${label}</span></label>`)}
       ${wrong.scopes ? html`<em class="error" role="alert">${wrong.scopes}</em>` : null}</fieldset>
+    ${works ? html`<${Field} label=${text.queues} hint=${text.queuesHint} error=${wrong.queues}><input value=${token.queues} onInput=${(event) => set({ queues: event.target.value })} /><//>` : null}
     <${Field} label=${text.expires} error=${wrong.expires_in}><select value=${token.expires_in} onChange=${(event) => set({ expires_in: event.target.value })}>${Object.entries(text.lengths).map(([id, label]) => html`<option key=${id} value=${id}>${label}</option>`)}</select><//>`}<//>`;
 }
 
@@ -29,6 +33,7 @@ const End = ({ token }) => (token.expires_at && new Date(token.expires_at) < Dat
 const columns = (setOpen) => [
   { id: 'name', label: text.columns.name, cell: (token) => html`<b class="clip" title=${token.id}>${token.name}</b>` },
   { id: 'scopes', label: text.columns.scopes, cell: (token) => html`<span class="flags">${token.scopes.map((scope) => html`<${Badge} key=${scope} tone=${scope === 'admin' ? 'busy' : 'mute'} title=${text.scopeNames[scope]}>${scope}<//>`)}</span>` },
+  { id: 'queues', label: text.columns.queues, cell: (token) => html`<span class="clip">${(token.queues ?? []).join(', ')}</span>` },
   { id: 'user', label: text.columns.user, cell: (token) => token.user },
   { id: 'created', label: text.columns.created, class: 'nowrap', cell: (token) => html`<${Ago} at=${token.created_at} />` },
   { id: 'used', label: text.columns.used, class: 'nowrap', cell: (token) => html`<${Ago} at=${token.last_used_at} />` },

@@ -14,10 +14,13 @@ use utoipa_axum::routes;
 use super::session::{header, session_cookie};
 use crate::app::App;
 use crate::audit::Change;
-use crate::auth::{Attempt, Person, address_of, cookie, csrf_of};
+use crate::auth::{Attempt, CallAddress, Person, cookie, csrf_of, note_login};
 use crate::caller::{Caller, Role};
 use crate::extract::Query;
 use crate::problem::{Answer, Problem};
+
+/// What the audit trail calls a refused sign-in, whose name nobody knows.
+const SIGN_IN: &str = "sign-in";
 
 /// What this file answers.
 pub(crate) fn routes() -> OpenApiRouter<App> {
@@ -96,8 +99,10 @@ async fn coming_back(app: &App, parts: &Parts, returned: &Returned) -> Answer<Re
         let sentence = format!("the provider did not let you in ({why:?}); sign in again");
         return Err(Problem::new(StatusCode::UNAUTHORIZED, sentence));
     };
-    let from = address_of(parts);
-    let person = auth.known_by_provider(code, &attempt, from).await?;
+    let from = parts.extensions.get::<CallAddress>().and_then(|address| address.0);
+    let known = auth.known_by_provider(code, &attempt, from).await;
+    note_login(app, SIGN_IN, from, known.as_ref().err()).await;
+    let person = known?;
     let secret = begin(app, &person, Caller { from, ..nobody(&person) }, &parts.headers).await?;
     let headers = [
         (LOCATION, header(&settings.home())?),

@@ -1,10 +1,12 @@
 //! Logging in and out, and who one is.
 
+use std::time::Duration;
+
 use axum::Json;
 use axum::extract::State;
-use axum::http::header::{HeaderName, SET_COOKIE};
+use axum::http::header::SET_COOKIE;
 use axum::http::{HeaderMap, HeaderValue, StatusCode};
-use axum::response::{IntoResponse, Response};
+use axum::response::{AppendHeaders, IntoResponse, Response};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
@@ -12,7 +14,10 @@ use utoipa_axum::routes;
 
 use crate::app::App;
 use crate::audit::Change;
-use crate::auth::{COOKIE_NAME, Mode, PASSWORD_LENGTH_MIN, cookie, csrf_of};
+use crate::auth::{
+    BROWSER_COOKIE, BROWSER_KNOWN_FOR, COOKIE_NAME, CallAddress, Login, Mode, PASSWORD_LENGTH_MIN,
+    browser_cookie, cookie, csrf_of, log_in,
+};
 use crate::caller::{Caller, MaybeCaller, Proof, Role};
 use crate::extract::Body;
 use crate::problem::{Answer, Problem};
@@ -53,7 +58,8 @@ pub(crate) struct Person {
 /// A name and a password.
 #[derive(Clone, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Login {
+#[schema(as = Login)]
+pub(crate) struct LoginRequest {
     name: String,
     password: String,
 }
@@ -90,13 +96,14 @@ async fn show(State(app): State<App>, MaybeCaller(caller): MaybeCaller) -> Json<
 }
 
 /// Logs in.
-#[utoipa::path(post, path = "/session", tag = "session", security(()), request_body = Login, responses(
-    (status = 200, body = SessionView), (status = 401, body = Problem), (status = 429, body = Problem)))]
+#[utoipa::path(post, path = "/session", tag = "session", security(()), request_body = LoginRequest, responses(
+    (status = 200, body = SessionView), (status = 401, body = Problem), (status = 429, body = Problem),
+    (status = 503, body = Problem)))]
 async fn begin(
     State(app): State<App>,
-    MaybeCaller(before): MaybeCaller,
+    CallAddress(from): CallAddress,
     headers: HeaderMap,
-    Body(login): Body<Login>,
+    Body(request): Body<LoginRequest>,
 ) -> Answer<Response> {
     let auth = app.auth();
     if auth.settings.mode != Mode::Password {
@@ -106,8 +113,9 @@ async fn begin(
         };
         return Err(Problem::conflict(sentence));
     }
-    let from = before.and_then(|caller| caller.from);
-    let user = auth.check(&login.name, &login.password, from).await?;
+    let browser = browser_cookie(&headers);
+    let (name, password) = (&request.name, &request.password);
+    let user = log_in(&app, Login { name, password, from, browser: browser.clone() }).await?;
     if let Some(old) = cookie(&headers) {
         auth.sessions.end(&old).await?;
     }
@@ -118,14 +126,26 @@ async fn begin(
     let proof = Proof::Session { secret: secret.clone(), id };
     let caller = Caller { from, csrf, proof, ..Caller::new(&user.name, user.role) };
     app.audit().note(&caller, Change::new("session.begin", &user.name)).await?;
-    Ok((with_cookie(&app, &headers, &secret)?, Json(view(&app, Some(caller)))).into_response())
+    let browser = auth.browsers.remember(browser.as_deref(), &user).await?;
+    let cookies = AppendHeaders([
+        (SET_COOKIE, session_cookie(&app, &headers, &secret)?),
+        (SET_COOKIE, set_cookie(&app, &headers, BROWSER_COOKIE, &browser, BROWSER_KNOWN_FOR)?),
+    ]);
+    Ok((cookies, Json(view(&app, Some(caller)))).into_response())
 }
 
 /// Logs out.
 #[utoipa::path(delete, path = "/session", tag = "session", responses((status = 204)))]
-async fn end(State(app): State<App>, headers: HeaderMap) -> Answer<Response> {
-    if let Some(secret) = cookie(&headers) {
-        app.auth().sessions.end(&secret).await?;
+async fn end(
+    State(app): State<App>,
+    MaybeCaller(caller): MaybeCaller,
+    headers: HeaderMap,
+) -> Answer<Response> {
+    if let Some(secret) = cookie(&headers)
+        && app.auth().sessions.end(&secret).await?
+        && let Some(caller) = caller
+    {
+        app.audit().note(&caller, Change::new("session.end", caller.person())).await?;
     }
     let gone = format!("{COOKIE_NAME}=; Path={}; Max-Age=0; HttpOnly; SameSite=Strict", path(&app));
     Ok((StatusCode::NO_CONTENT, [(SET_COOKIE, header(&gone)?)]).into_response())
@@ -142,8 +162,9 @@ async fn password(
 ) -> Answer<Response> {
     caller.must_be(Role::Viewer)?;
     let auth = app.auth();
-    let user = auth.check(&caller.name, &request.old, caller.from).await?;
-    let hash = auth.hash(&request.new).await?;
+    let (name, password, browser) = (&caller.name, &request.old, browser_cookie(&headers));
+    let user = log_in(&app, Login { name, password, from: caller.from, browser }).await?;
+    let hash = auth.hash(&request.new, caller.from).await?;
     let change = |user: &mut crate::auth::User| {
         user.hash.clone_from(&hash);
         user.generation += 1;
@@ -157,28 +178,30 @@ async fn password(
         auth.sessions.end(&old).await?;
     }
     let secret = auth.sessions.begin(&user).await?;
-    Ok((StatusCode::NO_CONTENT, with_cookie(&app, &headers, &secret)?).into_response())
-}
-
-fn with_cookie(
-    app: &App,
-    headers: &HeaderMap,
-    secret: &str,
-) -> Answer<[(HeaderName, HeaderValue); 1]> {
-    Ok([(SET_COOKIE, session_cookie(app, headers, secret)?)])
+    let cookie = [(SET_COOKIE, session_cookie(&app, &headers, &secret)?)];
+    Ok((StatusCode::NO_CONTENT, cookie).into_response())
 }
 
 /// The cookie of a session.
 pub(super) fn session_cookie(app: &App, headers: &HeaderMap, secret: &str) -> Answer<HeaderValue> {
-    let length = app.auth().settings.session_length.as_secs();
+    set_cookie(app, headers, COOKIE_NAME, secret, app.auth().settings.session_length)
+}
+
+fn set_cookie(
+    app: &App,
+    headers: &HeaderMap,
+    name: &str,
+    value: &str,
+    lasts: Duration,
+) -> Answer<HeaderValue> {
     let forwarded = headers.get("x-forwarded-proto").and_then(|value| value.to_str().ok());
     let is_secure = forwarded == Some("https") || app.auth().is_secure() || app.is_encrypted();
     let secure = if is_secure { "; Secure" } else { "" };
-    let text = format!(
-        "{COOKIE_NAME}={secret}; Path={}; Max-Age={length}; HttpOnly; SameSite=Strict{secure}",
-        path(app)
-    );
-    header(&text)
+    header(&format!(
+        "{name}={value}; Path={}; Max-Age={}; HttpOnly; SameSite=Strict{secure}",
+        path(app),
+        lasts.as_secs()
+    ))
 }
 
 fn path(app: &App) -> String {

@@ -7,6 +7,7 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use jiff::Timestamp;
 use punctual::clock::add;
+use punctual::model::Queue;
 use punctual::schedule::parse_duration;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -15,7 +16,7 @@ use utoipa_axum::routes;
 
 use crate::app::App;
 use crate::audit::Change;
-use crate::auth::{Scope, Token};
+use crate::auth::{EVERY_QUEUE, Scope, Token, TokenDraft};
 use crate::caller::{Caller, Role};
 use crate::extract::{Body, Path, Query};
 use crate::page::{Listing, PageQuery};
@@ -23,6 +24,8 @@ use crate::problem::{Answer, Problem};
 
 /// The most characters of a token's name.
 const NAME_MAX: usize = 100;
+/// The most queues of a token.
+const QUEUES_MAX: usize = 100;
 
 /// How long a token lasts when its maker does not say.
 const LIFE_DEFAULT: Duration = Duration::from_hours(365 * 24);
@@ -41,6 +44,8 @@ pub(crate) struct TokenView {
     name: String,
     /// What it allows.
     scopes: Vec<Scope>,
+    /// The queues that the scope `work` is for; `*` is every queue, and none without that scope.
+    queues: Vec<String>,
     /// Who made it.
     user: String,
     /// When.
@@ -56,8 +61,11 @@ pub(crate) struct TokenView {
 
 impl From<Token> for TokenView {
     fn from(token: Token) -> Self {
-        let Token { id, name, scopes, user, created_at, last_used_at, expires_at, .. } = token;
-        Self { id, name, scopes, user, created_at, last_used_at, expires_at, secret: None }
+        let Token { id, name, scopes, queues, user, created_at, last_used_at, expires_at, .. } =
+            token;
+        // One from before they named queues has the queues of a scope that it may not have.
+        let queues = if scopes.contains(&Scope::Work) { queues } else { Vec::new() };
+        Self { id, name, scopes, queues, user, created_at, last_used_at, expires_at, secret: None }
     }
 }
 
@@ -69,6 +77,9 @@ pub(crate) struct NewToken {
     name: String,
     /// What it allows.
     scopes: Vec<Scope>,
+    /// The queues that a token with the scope `work` may claim from, at most 100; `["*"]` is every queue.
+    #[serde(default)]
+    queues: Vec<String>,
     /// How long it lasts, such as `90d`, or `never` for one without an end; 365 days when not given.
     expires_in: Option<String>,
 }
@@ -92,7 +103,7 @@ async fn list(
     Ok(Json(Listing { items, next }))
 }
 
-/// Makes a token of one's own, which never allows more than oneself.
+/// Makes a token of one's own, which never allows more than oneself. One with the scope `work` is made by an admin.
 #[utoipa::path(post, path = "/tokens", tag = "tokens", request_body = NewToken, responses(
     (status = 201, body = TokenView), (status = 403, body = Problem), (status = 422, body = Problem)))]
 async fn create(
@@ -111,7 +122,7 @@ async fn create(
         return Err(Problem::refused(sentence).field("scopes", "at least one"));
     }
     for scope in &request.scopes {
-        caller.must_be(scope.needs())?;
+        caller.must_be(scope.given_by())?;
     }
     let expires_at = match request.expires_in.as_deref() {
         None => Some(add(app.clock.now(), LIFE_DEFAULT)),
@@ -123,12 +134,41 @@ async fn create(
             Some(add(app.clock.now(), length))
         }
     };
-    let (name, scopes) = (request.name.trim().to_owned(), request.scopes);
-    let owner = (caller.person().to_owned(), caller.owning());
-    let made = app.auth().tokens.create(name, scopes, owner, expires_at).await?;
+    let draft = TokenDraft {
+        queues: queues(&request)?,
+        name: request.name.trim().to_owned(),
+        scopes: request.scopes,
+        user: caller.person().to_owned(),
+        owner: caller.owning(),
+        expires_at,
+    };
+    let made = app.auth().tokens.create(draft).await?;
     let view = TokenView::from(made.0);
     app.audit().note(&caller, Change::new("token.create", &view.id).to(&view)).await?;
     Ok((StatusCode::CREATED, Json(TokenView { secret: Some(made.1), ..view })))
+}
+
+/// The queues of a token, which must be named when it is for work, and only then.
+fn queues(request: &NewToken) -> Answer<Vec<String>> {
+    let wrong = |problem: String| Problem::refused(problem.clone()).field("queues", problem);
+    let works = request.scopes.contains(&Scope::Work);
+    match request.queues.as_slice() {
+        [] if works => Err(wrong(
+            "a token with the scope work names the queues it may claim from; [\"*\"] is every queue"
+                .to_owned(),
+        )),
+        [] => Ok(Vec::new()),
+        _ if !works => Err(wrong("queues are for the scope work, which is not given".to_owned())),
+        all if all.len() > QUEUES_MAX => {
+            Err(wrong(format!("{} queues; a token names at most {QUEUES_MAX}", all.len())))
+        }
+        all => {
+            for queue in all.iter().filter(|queue| *queue != EVERY_QUEUE) {
+                Queue::new(queue).map_err(|error| wrong(error.to_string()))?;
+            }
+            Ok(all.to_vec())
+        }
+    }
 }
 
 /// Revokes a token: one's own, or any for an admin.

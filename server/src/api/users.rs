@@ -93,7 +93,7 @@ async fn create(
 ) -> Answer<(StatusCode, Json<UserView>)> {
     caller.must_be(Role::Admin)?;
     let role = given(request.role)?;
-    let hash = app.auth().hash(&request.password).await?;
+    let hash = app.auth().hash(&request.password, caller.from).await?;
     let user = User::new(request.name, role, hash, app.clock.now());
     app.auth().users.create(&user).await?;
     let view = UserView::from(user);
@@ -126,7 +126,7 @@ async fn change(
     let role = request.role.map(given).transpose()?;
     app.auth().users.get(&name).await?;
     let hash = match &request.password {
-        Some(password) => Some(app.auth().hash(password).await?),
+        Some(password) => Some(app.auth().hash(password, caller.from).await?),
         None => None,
     };
     let alter = |user: &mut User| {

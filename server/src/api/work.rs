@@ -10,8 +10,9 @@ use std::time::Duration;
 
 use axum::Json;
 use axum::http::StatusCode;
+use futures_util::stream::{self, StreamExt as _};
 use punctual::client::Ticket;
-use punctual::model::ProcessId;
+use punctual::model::{MessageId, ProcessId};
 use punctual::schedule::parse_duration;
 use punctual::uuid::{Builder, Uuid};
 use sha2::{Digest, Sha256};
@@ -19,12 +20,13 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::app::App;
-use crate::auth::Scope;
 use crate::caller::Caller;
 use crate::problem::{Answer, Problem};
 
 /// How long a worker has without extending when it does not say.
 const LEASE_DEFAULT: Duration = Duration::from_secs(60);
+/// How many messages are read at once to find out their queues.
+const READS_AT_ONCE: usize = 8;
 /// The most characters of a worker's name.
 const NAME_LENGTH_MAX: usize = 200;
 
@@ -38,9 +40,20 @@ pub(crate) fn routes() -> OpenApiRouter<App> {
         .routes(routes!(settle::bye))
 }
 
-/// Refuses whoever may not work.
-fn may_work(caller: &Caller) -> Answer<()> {
-    caller.must_have(Scope::Work)
+/// Refuses leases of queues that the caller may not work on. A message that is gone has lost its lease anyway.
+async fn may_hold(app: &App, caller: &Caller, messages: &[MessageId]) -> Answer<()> {
+    caller.must_work()?;
+    if caller.works_on_every_queue() {
+        return Ok(());
+    }
+    let reads: Vec<_> = messages.iter().map(|id| app.inspect.message(*id)).collect();
+    let mut found = stream::iter(reads).buffer_unordered(READS_AT_ONCE);
+    while let Some(record) = found.next().await {
+        if let Some(record) = record? {
+            caller.must_work_on(record.message.queue.as_str())?;
+        }
+    }
+    Ok(())
 }
 
 /// The identity of a worker: its own UUID, or one that always follows from its name.

@@ -1,8 +1,10 @@
-//! Where a call comes from: the address, the site that made a browser send it, and the name it was sent to.
+//! The origin of a call: the address, the site that made a browser send it, and the name it was sent to. Forwarded
+//! addresses are read in `forwarded.rs`.
 
+use std::convert::Infallible;
 use std::net::{IpAddr, SocketAddr};
 
-use axum::extract::ConnectInfo;
+use axum::extract::{ConnectInfo, FromRequestParts};
 use axum::http::header::{HOST, ORIGIN};
 use axum::http::request::Parts;
 use axum::http::uri::Authority;
@@ -15,8 +17,20 @@ use crate::problem::{Answer, Problem};
 /// The header in which changing calls of a session show that they come from the page.
 const CSRF: &str = "x-csrf-token";
 
-/// The address a call came from; none in process.
-pub(crate) fn address(parts: &Parts) -> Option<IpAddr> {
+/// The address of the caller; none for a call in process. Every request has one once the caller was looked for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct CallAddress(pub(crate) Option<IpAddr>);
+
+impl<S: Sync> FromRequestParts<S> for CallAddress {
+    type Rejection = Infallible;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Infallible> {
+        Ok(parts.extensions.get::<Self>().copied().unwrap_or(Self(peer(parts))))
+    }
+}
+
+/// Returns the address at the other end of the connection; none in process.
+pub(super) fn peer(parts: &Parts) -> Option<IpAddr> {
     parts.extensions.get::<ConnectInfo<SocketAddr>>().map(|info| info.0.ip().to_canonical())
 }
 

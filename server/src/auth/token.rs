@@ -34,14 +34,14 @@ pub enum Scope {
     Operate,
     /// To do everything.
     Admin,
-    /// To claim and settle work.
+    /// To claim and settle work of the queues that the token names. No role allows it.
     Work,
     /// To publish messages.
     Publish,
 }
 
 impl Scope {
-    /// The role that may give it to a token of its own.
+    /// The role that its owner must have at the moment.
     pub(crate) fn needs(self) -> Role {
         match self {
             Self::Read => Role::Viewer,
@@ -49,7 +49,19 @@ impl Scope {
             Self::Admin => Role::Admin,
         }
     }
+
+    /// The role that may give it to a token of its own. A worker gets the bodies of messages as they are, also those
+    /// that are hidden from operators.
+    pub(crate) fn given_by(self) -> Role {
+        match self {
+            Self::Work => Role::Admin,
+            other => other.needs(),
+        }
+    }
 }
+
+/// Stands for every queue where queues are named.
+pub const EVERY_QUEUE: &str = "*";
 
 /// Who owns a token, which never allows more than its owner may at the moment.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -76,6 +88,9 @@ pub(crate) struct Token {
     pub(crate) id: String,
     pub(crate) name: String,
     pub(crate) scopes: Vec<Scope>,
+    /// The queues that the scope `work` is for; `*` is every queue.
+    #[serde(default = "every_queue")]
+    pub(crate) queues: Vec<String>,
     /// The name of its owner.
     pub(crate) user: String,
     /// Who its owner is.
@@ -84,6 +99,22 @@ pub(crate) struct Token {
     pub(crate) hash: String,
     pub(crate) created_at: Timestamp,
     pub(crate) last_used_at: Option<Timestamp>,
+    pub(crate) expires_at: Option<Timestamp>,
+}
+
+/// Tokens from before they named queues worked on every queue, and still do.
+fn every_queue() -> Vec<String> {
+    vec![EVERY_QUEUE.to_owned()]
+}
+
+/// A token to be made.
+#[derive(Clone, Debug)]
+pub(crate) struct TokenDraft {
+    pub(crate) name: String,
+    pub(crate) scopes: Vec<Scope>,
+    pub(crate) queues: Vec<String>,
+    pub(crate) user: String,
+    pub(crate) owner: Owner,
     pub(crate) expires_at: Option<Timestamp>,
 }
 
@@ -126,19 +157,15 @@ impl Tokens {
     }
 
     /// Makes one; answers it and the text that is shown once.
-    pub(crate) async fn create(
-        &self,
-        name: String,
-        scopes: Vec<Scope>,
-        (user, owner): (String, Owner),
-        expires_at: Option<Timestamp>,
-    ) -> Result<(Token, String)> {
+    pub(crate) async fn create(&self, draft: TokenDraft) -> Result<(Token, String)> {
         let now = self.clock.now();
         let (id, secret) = (self.ids.next(now).simple().to_string(), random());
+        let TokenDraft { name, scopes, queues, user, owner, expires_at } = draft;
         let token = Token {
             id: id.clone(),
             name,
             scopes,
+            queues,
             user,
             owner,
             hash: hashed(&secret),
@@ -210,5 +237,18 @@ impl Tokens {
             }
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_token_from_before_they_named_queues_works_on_every_queue() {
+        let stored = serde_json::json!({ "id": "1", "name": "ci", "scopes": ["work"], "user": "ada",
+            "hash": "h", "created_at": "2026-01-01T00:00:00Z" });
+        let token: Token = serde_json::from_value(stored).unwrap();
+        assert_eq!(token.queues, [EVERY_QUEUE]);
     }
 }

@@ -75,6 +75,12 @@ impl Config {
             let problem = "0 lets nobody in; give 1 or more, or leave it out";
             found.add(&["server", "connections", key], problem);
         }
+        if let Some(host) = server.trusted_forwarders.first_host() {
+            let problem = format!(
+                "{host:?} is a name; a forwarder is known by its address, such as 10.0.0.1 or 10.0.0.0/8"
+            );
+            found.add(&["server", "trusted_forwarders"], problem);
+        }
         let is_open = !server.listen.ip().is_loopback() && server.roles.contains(&ServerRole::Api);
         if is_open && self.auth.mode == AuthMode::None {
             found.add(

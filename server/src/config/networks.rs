@@ -48,6 +48,12 @@ impl Networks {
         self.entries.is_empty()
     }
 
+    /// The first entry that is a name, not an address or a network.
+    pub fn first_host(&self) -> Option<&str> {
+        let is_host = |entry: &Entry| !matches!(entry, Entry::Network(..));
+        self.entries.iter().find(|(_, entry)| is_host(entry)).map(|(text, _)| text.as_str())
+    }
+
     /// Whether an address is listed.
     pub fn has_address(&self, address: IpAddr) -> bool {
         let bits = bits(address);

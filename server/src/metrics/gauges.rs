@@ -25,6 +25,7 @@ const QUEUES_MAX: usize = 500;
 pub(super) async fn write(app: &App, text: &mut Text) -> Result<()> {
     of_process(app, text);
     of_connections(app, text);
+    of_logins(app, text);
     let node = health::looked(app).await?;
     let health = &node.health;
     text.begin(
@@ -141,6 +142,25 @@ fn of_connections(app: &App, text: &mut Text) {
     ] {
         text.line(name, &labels(&[("reason", reason)]), count.load(Relaxed));
     }
+}
+
+/// Counters, although they stand among the gauges: the server counts them itself.
+fn of_logins(app: &App, text: &mut Text) {
+    let counts = &app.auth().counts;
+    text.begin(
+        "punctual_logins_total",
+        "counter",
+        "Logins by name and password, or by a provider, by result.",
+    );
+    for (result, count) in counts.logins() {
+        text.line("punctual_logins_total", &labels(&[("result", result)]), count);
+    }
+    text.begin(
+        "punctual_tokens_refused_total",
+        "counter",
+        "Calls with a token that is unknown, revoked or expired.",
+    );
+    text.line("punctual_tokens_refused_total", "", counts.tokens_refused());
 }
 
 fn of_process(app: &App, text: &mut Text) {

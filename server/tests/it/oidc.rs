@@ -299,7 +299,7 @@ async fn a_provider_that_is_away_is_a_clear_problem_until_it_is_back() {
 #[tokio::test]
 async fn guessing_codes_is_slowed_down() {
     let (site, provider) = site(Signer::curve()).await;
-    for _ in 0..5 {
+    for _ in 0..20 {
         let answered = sign_in_with(&site, &provider, "guess").await;
         assert_eq!(answered.status, StatusCode::UNAUTHORIZED, "{}", answered.text);
         assert!(answered.text.contains("invalid_grant"), "{}", answered.text);

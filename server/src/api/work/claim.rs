@@ -5,7 +5,7 @@ use std::time::Duration;
 use axum::Json;
 use axum::extract::State;
 use punctual::Result;
-use punctual::client::{Ask, Assigned, REMOTE_LEASE_MAX};
+use punctual::client::{Ask, Assigned, REMOTE_LEASE_MAX, Remote};
 use punctual::clock::add;
 use punctual::model::Queue;
 use serde::Deserialize;
@@ -13,7 +13,7 @@ use tokio::sync::oneshot;
 use utoipa::ToSchema;
 
 use super::view::{AssignedView, ClaimView};
-use super::{LEASE_DEFAULT, crowded, identity, length, may_work};
+use super::{LEASE_DEFAULT, crowded, identity, length};
 use crate::app::App;
 use crate::caller::Caller;
 use crate::extract::Body;
@@ -22,6 +22,8 @@ use crate::register::{self, Elsewhere};
 
 /// The longest wait for something to do.
 const WAIT_MAX: Duration = Duration::from_secs(60);
+/// How long a claim waits after it met only messages of the server.
+const GIVEN_BACK_PAUSE: Duration = Duration::from_secs(1);
 /// The most messages in one claim over HTTP.
 const LIMIT_MAX: usize = 100;
 
@@ -44,14 +46,15 @@ pub(super) struct ClaimRequest {
 /// Hands out due messages of a queue, or waits for some. Nothing while the queue is paused, or the worker
 /// was told to be quiet.
 #[utoipa::path(post, path = "/work/claim", tag = "work", request_body = ClaimRequest,
-    responses((status = 200, body = ClaimView), (status = 422, body = Problem), (status = 503, body = Problem)))]
+    responses((status = 200, body = ClaimView), (status = 403, body = Problem), (status = 422, body = Problem), (status = 503, body = Problem)))]
 pub(super) async fn claim(
     State(app): State<App>,
     caller: Caller,
     Body(request): Body<ClaimRequest>,
 ) -> Answer<Json<ClaimView>> {
-    may_work(&caller)?;
+    caller.must_work()?;
     let (ask, wait) = checked(&request)?;
+    caller.must_work_on(ask.queue.as_str())?;
     let _place = app.node().waiting.clone().try_acquire_owned().map_err(|_| crowded())?;
     let worker = ask.worker;
     register::met(&app, Elsewhere::new(&request.worker, &ask, &caller)).await?;
@@ -73,10 +76,7 @@ async fn within_reach(app: App, ask: Ask, wait: Duration) -> Result<Vec<Assigned
     let (sender, receiver) = oneshot::channel();
     tokio::spawn(async move {
         let (worker, remote) = (ask.worker, app.punctual.remote());
-        let claimed = match wait {
-            Duration::ZERO => remote.claim(ask).await,
-            wait => remote.claim_within(ask, add(app.clock.now(), wait)).await,
-        };
+        let claimed = claimed(&app, &remote, ask, wait).await;
         if let Err(Ok(unsent)) = sender.send(claimed) {
             for assigned in unsent {
                 if let Err(error) = remote.release(worker, assigned.ticket).await {
@@ -88,6 +88,29 @@ async fn within_reach(app: App, ask: Ask, wait: Duration) -> Result<Vec<Assigned
     receiver
         .await
         .unwrap_or_else(|_| Err(punctual::Error::internal("a claim ended without an answer")))
+}
+
+/// Claims messages of topics that are not the server's own. Those hold commands, requests and secrets for handlers of
+/// the server; they are given back without an attempt, and looked for again only after a pause.
+async fn claimed(app: &App, remote: &Remote, ask: Ask, wait: Duration) -> Result<Vec<Assigned>> {
+    let until = add(app.clock.now(), wait);
+    loop {
+        let all = match wait {
+            Duration::ZERO => remote.claim(ask.clone()).await?,
+            _ => remote.claim_within(ask.clone(), until).await?,
+        };
+        let is_own = |one: &Assigned| one.claimed.message.topic.is_system();
+        let (own, assigned): (Vec<Assigned>, Vec<Assigned>) = all.into_iter().partition(is_own);
+        let is_over = own.is_empty() || !assigned.is_empty() || app.punctual.is_stopping();
+        for one in own {
+            remote.release(ask.worker, one.ticket).await?;
+        }
+        let now = app.clock.now();
+        if is_over || now >= until {
+            return Ok(assigned);
+        }
+        app.rest_until(add(now, GIVEN_BACK_PAUSE).min(until)).await;
+    }
 }
 
 fn checked(request: &ClaimRequest) -> Answer<(Ask, Duration)> {

@@ -4,7 +4,7 @@ use axum::Json;
 use axum::extract::State;
 use punctual::client::REMOTE_BATCH_MAX;
 use punctual::handler::Progress;
-use punctual::model::{Body as Content, LeaseRef};
+use punctual::model::{Body as Content, LeaseRef, MessageId};
 use punctual::storage::Extended;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -12,7 +12,7 @@ use std::sync::Arc;
 use utoipa::ToSchema;
 
 use super::claim::lease;
-use super::{StateView, identity, may_work, state, ticket};
+use super::{StateView, identity, may_hold, state, ticket};
 use crate::app::App;
 use crate::caller::Caller;
 use crate::extract::Body;
@@ -56,13 +56,13 @@ pub(super) struct ExtendedView {
 
 /// Renews leases; a worker that works long calls this before they end.
 #[utoipa::path(post, path = "/work/extend", tag = "work", request_body = ExtendRequest,
-    responses((status = 200, body = Listing<ExtendedView>), (status = 422, body = Problem)))]
+    responses((status = 200, body = Listing<ExtendedView>), (status = 403, body = Problem), (status = 422, body = Problem)))]
 pub(super) async fn extend(
     State(app): State<App>,
     caller: Caller,
     Body(request): Body<ExtendRequest>,
 ) -> Answer<Json<Listing<ExtendedView>>> {
-    may_work(&caller)?;
+    caller.must_work()?;
     let (worker, count) = (identity(&request.worker)?, request.leases.len());
     if !(1..=REMOTE_BATCH_MAX).contains(&count) {
         let problem = format!("must have 1 to {REMOTE_BATCH_MAX}");
@@ -75,6 +75,8 @@ pub(super) async fn extend(
         ticket(&field, &held.message, &held.token).map(|ticket| ticket.lease)
     });
     let leases: Vec<LeaseRef> = tickets.collect::<Answer<_>>()?;
+    let messages: Vec<MessageId> = leases.iter().map(|lease| lease.message).collect();
+    may_hold(&app, &caller, &messages).await?;
     let length = lease(request.lease.as_deref())?;
     let answers = app.punctual.remote().extend(worker, &leases, length).await?;
     let items = leases.iter().zip(answers).map(|(lease, answer)| ExtendedView {
@@ -104,15 +106,16 @@ pub(super) struct ProgressRequest {
 
 /// Keeps how far a worker is, and where the next attempt should go on. Does not renew the lease.
 #[utoipa::path(post, path = "/work/progress", tag = "work", request_body = ProgressRequest,
-    responses((status = 200, body = StateView), (status = 422, body = Problem)))]
+    responses((status = 200, body = StateView), (status = 403, body = Problem), (status = 422, body = Problem)))]
 pub(super) async fn progress(
     State(app): State<App>,
     caller: Caller,
     Body(request): Body<ProgressRequest>,
 ) -> Answer<Json<StateView>> {
-    may_work(&caller)?;
+    caller.must_work()?;
     identity(&request.worker)?;
     let ticket = ticket("token", &request.message, &request.token)?;
+    may_hold(&app, &caller, &[ticket.lease.message]).await?;
     if request.percent.is_some_and(|percent| percent > 100) {
         let problem = "must be between 0 and 100";
         return Err(Problem::refused(format!("`percent` {problem}")).field("percent", problem));

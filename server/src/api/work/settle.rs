@@ -12,7 +12,7 @@ use serde_json::Value;
 use std::time::Duration;
 use utoipa::ToSchema;
 
-use super::{StateView, identity, length, may_work, state, ticket};
+use super::{StateView, identity, length, may_hold, state, ticket};
 use crate::app::App;
 use crate::caller::Caller;
 use crate::extract::Body;
@@ -74,15 +74,16 @@ pub(super) struct SettleRequest {
 /// Ends an attempt. `applied`: written down. `lost`: the message is no longer this worker's, or was settled
 /// already; nothing changed.
 #[utoipa::path(post, path = "/work/settle", tag = "work", request_body = SettleRequest,
-    responses((status = 200, body = StateView), (status = 422, body = Problem)))]
+    responses((status = 200, body = StateView), (status = 403, body = Problem), (status = 422, body = Problem)))]
 pub(super) async fn settle(
     State(app): State<App>,
     caller: Caller,
     Body(request): Body<SettleRequest>,
 ) -> Answer<Json<StateView>> {
-    may_work(&caller)?;
+    caller.must_work()?;
     let worker = identity(&request.worker)?;
     let ticket = ticket("token", &request.message, &request.token)?;
+    may_hold(&app, &caller, &[ticket.lease.message]).await?;
     let report = report(request)?;
     let settled = app.punctual.remote().settle(worker, ticket, report).await?;
     Ok(state(match settled {
@@ -133,13 +134,13 @@ pub(super) struct ByeRequest {
 
 /// Takes a worker off the list. What it still holds comes back when its leases end, so settle first.
 #[utoipa::path(post, path = "/work/bye", tag = "work", request_body = ByeRequest,
-    responses((status = 204), (status = 422, body = Problem)))]
+    responses((status = 204), (status = 403, body = Problem), (status = 422, body = Problem)))]
 pub(super) async fn bye(
     State(app): State<App>,
     caller: Caller,
     Body(request): Body<ByeRequest>,
 ) -> Answer<StatusCode> {
-    may_work(&caller)?;
+    caller.must_work()?;
     register::gone(&app, identity(&request.worker)?).await?;
     Ok(StatusCode::NO_CONTENT)
 }

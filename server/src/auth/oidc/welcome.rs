@@ -6,6 +6,7 @@ use std::net::IpAddr;
 use axum::http::StatusCode;
 
 use super::{Attempt, Person};
+use crate::auth::throttle::Keys;
 use crate::auth::{Auth, User};
 use crate::caller::Role;
 use crate::problem::{Answer, Problem};
@@ -19,21 +20,16 @@ impl Auth {
         from: Option<IpAddr>,
     ) -> Answer<Person> {
         let provider = self.provider()?;
-        let now = self.clock.now();
         // Not by name: nobody is known yet.
-        let key = match from {
-            Some(from) => format!("sign-in from {from}"),
-            None => "sign-in".to_owned(),
-        };
-        self.throttle.admit(&key, None, now)?;
+        let keys = Keys::of_sign_in(from);
+        let guess = self.throttle.begin(keys, self.clock.now())?;
         let known = provider.person(code, attempt).await;
         match &known {
-            Ok(_) => self.throttle.succeeded(&key, None),
-            Err(problem) if problem.status() == StatusCode::UNAUTHORIZED => {
-                self.throttle.failed(&key, None, now);
-            }
+            Ok(_) => guess.was_right(),
+            // Counted already.
+            Err(problem) if problem.status() == StatusCode::UNAUTHORIZED => drop(guess),
             // That the provider is away is nobody's fault.
-            Err(_) => {}
+            Err(_) => guess.was_not_judged(),
         }
         known
     }

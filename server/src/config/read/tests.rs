@@ -274,3 +274,15 @@ fn a_file_that_is_missing_or_no_text_is_one_sentence() {
     let error = sources.load().unwrap_err().to_string();
     assert!(error.contains("UTF-8"), "{error}");
 }
+
+#[test]
+fn a_forwarder_is_listed_by_its_address() {
+    let read = |list: &str| {
+        let text = format!("[server]\ntrusted_forwarders = {list}");
+        Sources::default().read("punctual.toml", &text)
+    };
+    assert!(read("[\"10.0.0.0/8\", \"fd00::1\"]").is_ok());
+    let refused = read("[\"10.0.0.1\", \"proxy\"]").unwrap_err().to_string();
+    assert!(refused.contains("server.trusted_forwarders"), "{refused}");
+    assert!(refused.contains("\"proxy\" is a name"), "{refused}");
+}

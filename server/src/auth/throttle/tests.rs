@@ -1,0 +1,105 @@
+//! Throttling without a server around it.
+
+use super::*;
+
+fn at(second: i64) -> Timestamp {
+    Timestamp::from_second(second).unwrap()
+}
+
+fn address(last: u8) -> IpAddr {
+    IpAddr::from([10, 0, 0, last])
+}
+
+fn keys(name: &str, last: u8) -> Keys {
+    Keys::of_name(name, Some(address(last)))
+}
+
+/// A wrong password; whether it was refused before it was looked at.
+fn wrong(throttle: &Arc<Throttle>, name: &str, last: u8, second: i64) -> bool {
+    throttle.begin(keys(name, last), at(second)).is_err()
+}
+
+// spec: C-6
+#[test]
+fn the_wait_doubles_and_ends_with_a_right_password() {
+    let throttle = Arc::new(Throttle::default());
+    let from = 1;
+    for _ in 0..5 {
+        assert!(!wrong(&throttle, "ada", from, 0));
+    }
+    assert!(wrong(&throttle, "ada", from, 0));
+    assert!(!wrong(&throttle, "ada", from, 1));
+    assert!(wrong(&throttle, "ada", from, 2));
+    let right = throttle.begin(keys("ada", from), at(3)).unwrap();
+    right.was_right();
+    assert!(!wrong(&throttle, "ada", from, 3));
+}
+
+#[test]
+fn a_stranger_slows_neither_another_network_nor_a_known_browser() {
+    let throttle = Arc::new(Throttle::default());
+    for second in 0..4_000 {
+        wrong(&throttle, "ada", 1, second);
+    }
+    assert!(throttle.check(&keys("ada", 1), at(3_999)).is_err());
+    assert!(throttle.check(&keys("ada", 2), at(3_999)).is_ok());
+    assert!(throttle.check(&Keys::of_browser("hash"), at(3_999)).is_ok());
+    assert_eq!(throttle.delay("bob"), None);
+}
+
+#[test]
+fn a_network_that_tries_many_names_waits_and_a_right_password_does_not_clear_it() {
+    let throttle = Arc::new(Throttle::default());
+    for number in 0..NETWORK_FREE {
+        assert!(!wrong(&throttle, &format!("user{number}"), 1, 0));
+    }
+    assert!(wrong(&throttle, "new", 1, 0));
+    assert!(!wrong(&throttle, "new", 2, 0));
+    throttle.begin(keys("mine", 1), at(1)).unwrap().was_right();
+    assert!(!wrong(&throttle, "new", 1, 1), "the right one counts nowhere");
+    assert!(wrong(&throttle, "new", 1, 2), "and clears nothing of the others");
+}
+
+#[test]
+fn a_name_that_is_guessed_at_from_everywhere_is_only_delayed() {
+    let throttle = Arc::new(Throttle::default());
+    for number in 0..NAME_FREE {
+        assert_eq!(throttle.delay("ada"), None);
+        let last = u8::try_from(number).unwrap();
+        assert!(!wrong(&throttle, "ada", last, 0));
+    }
+    assert_eq!(throttle.delay("ada"), Some(NAME_DELAY));
+    assert!(throttle.check(&keys("ada", 200), at(0)).is_ok());
+}
+
+#[test]
+fn what_was_not_judged_leaves_everything_as_it_was() {
+    let throttle = Arc::new(Throttle::default());
+    for _ in 0..4 {
+        wrong(&throttle, "ada", 1, 0);
+    }
+    let keys = keys("ada", 1);
+    throttle.begin(keys.clone(), at(10)).unwrap().was_not_judged();
+    assert_eq!(throttle.lock()[&keys.0[0]].last, at(0));
+    assert!(!wrong(&throttle, "ada", 1, 10));
+    assert!(wrong(&throttle, "ada", 1, 10));
+}
+
+#[test]
+fn it_forgets_and_stays_bounded() {
+    let throttle = Arc::new(Throttle::default());
+    for number in 0..(REMEMBERED_MAX / 2 + 50) {
+        // Each is counted by its name, and by its name and network.
+        drop(throttle.begin(Keys::of_name(&format!("user{number}"), None), at(0)));
+    }
+    assert!(throttle.lock().len() <= REMEMBERED_MAX);
+    drop(throttle.begin(Keys::of_name("late", None), at(4_000)));
+    assert_eq!(throttle.lock().len(), 2);
+}
+
+#[test]
+fn the_addresses_of_one_customer_are_one_network() {
+    let of = |text: &str| network(text.parse().unwrap()).to_string();
+    assert_eq!(of("2001:db8:1:2:3:4:5:6"), "2001:db8:1:2::");
+    assert_eq!(of("::ffff:10.0.0.1"), "10.0.0.1");
+}
