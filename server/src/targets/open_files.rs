@@ -134,7 +134,7 @@ mod tests {
             let work = Work { target, payload: None };
             let topic = work.target.topic().unwrap();
             // Without retries: an attempt that counts would be the last one.
-            let terms = Terms { retry: Retry::none(), ..Terms::default() };
+            let terms = Terms { retry: Some(Retry::none()), ..Terms::default() };
             let published = punctual.publisher().publish(topic, &work).terms(terms).await.unwrap();
             let filter =
                 || ExecutionFilter { message: Some(published.id), ..ExecutionFilter::default() };
