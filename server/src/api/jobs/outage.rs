@@ -1,5 +1,7 @@
 //! What an outage would come to for one job, by its misfire policy.
 
+use std::fmt::Write as _;
+
 use axum::Json;
 use axum::extract::State;
 use jiff::Timestamp;
@@ -143,10 +145,10 @@ fn in_words(record: &JobRecord, outage: &Outage, down: &str) -> String {
     };
     if late > 0 {
         let those = plural(late as u64, "occurrence");
-        words.push_str(&format!("; {those} would only be late, not missed, and would run"));
+        let _ = write!(words, "; {those} would only be late, not missed, and would run");
     }
     if let Some(next) = outage.next {
-        words.push_str(&format!("; the next one in time is {next}"));
+        let _ = write!(words, "; the next one in time is {next}");
     }
     words
 }
