@@ -92,7 +92,7 @@ impl Ledger {
         });
     }
 
-    /// Whether it is not its turn: another run of its job, or a pause, comes first.
+    /// Whether it is not its turn: another run of its job or of its limit, or a pause, comes first.
     pub(crate) fn must_wait(&self, record: &MessageRecord) -> bool {
         let message = &record.message;
         let Some(occurrence) = &message.occurrence else {
@@ -105,6 +105,23 @@ impl Ledger {
         let paused = || self.jobs.get(&occurrence.job).is_some_and(|job| job.paused.is_some());
         (message.source == Source::Scheduled && paused())
             || (message.exclusive && self.messages.values().any(beside))
+            || self.is_limited(record)
+    }
+
+    /// Whether as many of its limit run as may.
+    fn is_limited(&self, record: &MessageRecord) -> bool {
+        let limit_of = |record: &MessageRecord| {
+            record.message.ties.as_ref().and_then(|ties| ties.limit.clone())
+        };
+        let Some(limit) = limit_of(record) else {
+            return false;
+        };
+        let same = |other: &&MessageRecord| {
+            other.state == State::Running
+                && limit_of(other).is_some_and(|other| other.name == limit.name)
+        };
+        let running = u32::try_from(self.messages.values().filter(same).count());
+        limit.running_max.is_some_and(|most| running.unwrap_or(u32::MAX) >= most)
     }
 
     /// Every lease has a token greater than all before.

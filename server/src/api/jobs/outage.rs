@@ -1,6 +1,7 @@
 //! What an outage would come to for one job, by its misfire policy.
 
 use std::fmt::Write as _;
+
 use axum::Json;
 use axum::extract::State;
 use jiff::Timestamp;
