@@ -59,7 +59,7 @@ async fn a_file_that_is_wrong_keeps_the_jobs_and_is_in_health_until_it_is_mended
     let running = start(Some(file.clone()), &[]).await;
     let mut events = running.app().punctual.events().listen();
     let health = async || health(&running).await;
-    assert_eq!(health().await, "healthy: []");
+    changed(async || health().await, |said| said == "healthy: []").await;
     std::fs::write(&file, "[jobs.one]\nevery = \"never\"\n").unwrap();
     let said = changed(async || health().await, |said| said.starts_with("degraded")).await;
     assert!(said.contains("configuration_refused") && said.contains("jobs.one"), "{said}");

@@ -143,7 +143,10 @@ async fn a_test_waits_for_the_answer_and_says_why_it_failed() {
     assert_eq!((status, &tested["ending"]), (200, &json!("failed")), "{tested}");
     assert_eq!(tested["note"], "the answer was 418");
     let shown = server.get(&path).await;
-    assert_eq!((&shown["failures"], &shown["last_error"]), (&json!(1), &json!("the answer was 418")));
+    assert_eq!(
+        (&shown["failures"], &shown["last_error"]),
+        (&json!(1), &json!("the answer was 418"))
+    );
     *receiver.answers.lock().unwrap() = StatusCode::OK;
     server.call("POST", &format!("{path}/test"), &Value::Null).await;
     assert_eq!(server.get(&path).await["last_error"], Value::Null);
