@@ -22,6 +22,7 @@ mod jobs_editing;
 mod jobs_occurrences;
 mod living;
 mod logins;
+mod matrix;
 mod messages;
 mod messages_bulk;
 mod messages_sending;

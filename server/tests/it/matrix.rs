@@ -1,0 +1,270 @@
+//! Every operation by every kind of caller, and every topic by every scope. What is allowed is listed here in full: an
+//! operation, a route or a topic that is added fails these tests by its name until it has a rule.
+
+mod callers;
+mod rules;
+
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::sync::Arc;
+
+use axum::body::Body;
+use axum::http::header::CONTENT_TYPE;
+use axum::http::{Request, StatusCode};
+use punctual::{Job, Occurrence};
+use punctual_server::{
+    Access, AuthSettings, COMMAND_TOPIC, Caller, EVERY_QUEUE, HTTP_TOPIC, Mode, PUBLISH_TOPIC,
+    Role, WEBHOOK_TOPIC,
+};
+use serde_json::{Value, json};
+
+use self::callers::{Kind, callers};
+use self::rules::{RULES, Rule, body};
+use crate::site::Site;
+
+/// An id that nothing has.
+const NOTHING: &str = "0198a3a5-7d5e-7000-8000-0000000000ff";
+const SCOPES: [Kind; 5] =
+    [Kind::TokenRead, Kind::TokenWork, Kind::TokenPublish, Kind::TokenOperate, Kind::TokenAdmin];
+
+fn site() -> Site {
+    let nightly = |_: Occurrence| async {};
+    let site = Site::with(|builder| builder.job(Job::cron("nightly", "0 2 * * *"), nightly));
+    let settings = AuthSettings { mode: Mode::Password, ..AuthSettings::default() };
+    site.changed(|app| app.authenticating(settings))
+}
+
+/// The operations of the description, such as `GET /api/v1/jobs`. Those that end a session come last.
+async fn operations(site: &Site) -> Vec<String> {
+    let request = Request::get("/api/openapi.json").body(Body::empty()).unwrap();
+    let document = site.send(request).await.json;
+    let mut all = Vec::new();
+    for (path, item) in document["paths"].as_object().unwrap() {
+        let methods = item.as_object().unwrap().keys();
+        all.extend(methods.map(|method| format!("{} {path}", method.to_uppercase())));
+    }
+    all.sort_by_key(|one| one.ends_with("/session") && !one.starts_with("GET"));
+    all
+}
+
+/// A request for an operation, to something that is not there.
+fn request(operation: &str, headers: &[(&'static str, String)], prefix: &str) -> Request<Body> {
+    let (method, path) = operation.split_once(' ').unwrap();
+    let pieces = path.split('/').map(|piece| match piece {
+        "{name}" => "nothing",
+        piece if piece.starts_with('{') => NOTHING,
+        piece => piece,
+    });
+    let mut path = pieces.collect::<Vec<_>>().join("/");
+    path.push_str(match path.rsplit('/').next() {
+        Some("misfire-preview") => "?down=1h",
+        Some("series") => "?name=throughput",
+        _ => "",
+    });
+    let mut request = Request::builder().method(method).uri(format!("{prefix}{path}"));
+    for (name, value) in headers {
+        request = request.header(*name, value);
+    }
+    let request = request.header(CONTENT_TYPE, "application/json");
+    let body = if method == "GET" { Value::Null } else { body(operation) };
+    request.body(Body::from(if body.is_null() { String::new() } else { body.to_string() })).unwrap()
+}
+
+/// Asks without waiting for the end of a stream; the status, and whether the caller was let through.
+async fn ask(site: &Site, request: Request<Body>) -> (StatusCode, bool) {
+    let is_password = request.uri().path().ends_with("/session/password");
+    let status = site.raw(request).await.status();
+    // The old password is wrong on purpose.
+    let is_let =
+        status != StatusCode::FORBIDDEN && (status != StatusCode::UNAUTHORIZED || is_password);
+    (status, is_let)
+}
+
+// spec: C-6, T-56
+#[tokio::test]
+async fn every_operation_lets_in_whom_its_rule_names_and_nobody_else() {
+    let site = site();
+    let callers = callers(&site).await;
+    let operations = operations(&site).await;
+    let listed: BTreeSet<&str> = RULES.iter().map(|(operation, _)| *operation).collect();
+    let described: BTreeSet<&str> = operations.iter().map(String::as_str).collect();
+    let missing: Vec<_> = described.difference(&listed).collect();
+    assert!(missing.is_empty(), "operations without a rule: {missing:?}");
+    let gone: Vec<_> = listed.difference(&described).collect();
+    assert!(gone.is_empty(), "rules without an operation: {gone:?}");
+    let mut wrong = Vec::new();
+    for operation in &operations {
+        let rule = RULES.iter().find(|(one, _)| one == operation).unwrap().1;
+        for (kind, headers) in &callers {
+            let (status, is_let) = ask(&site, request(operation, headers, "")).await;
+            let expected = kind.expected(rule, operation);
+            let is_as_expected = match expected {
+                None => is_let,
+                // Whoever is known is refused by the role before anything else.
+                Some(refusal) => status == refusal,
+            };
+            if !is_as_expected {
+                wrong.push(format!("{operation} by {kind:?}: {status}, expected {expected:?}"));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+// spec: C-6
+#[tokio::test]
+async fn a_mounted_router_has_the_same_rules_by_what_the_application_says() {
+    let access = Access::by(|request| {
+        let user = request.headers.get("x-user")?.to_str().ok()?;
+        match user {
+            "worker" => Some(Caller::new(user, Role::Guest).working_on([EVERY_QUEUE])),
+            user => Some(Caller::new(user, Role::parse(user)?)),
+        }
+    });
+    let site = Site::with(|builder| builder);
+    let site = site.changed(|app| app.authenticating_with(Arc::new(access)));
+    let nested = axum::Router::new().nest("/inside", site.router.clone());
+    let site = Site { router: nested, ..site };
+    let mut wrong = Vec::new();
+    for (operation, rule) in RULES {
+        for (user, allowed) in [
+            ("nobody", false),
+            ("worker", matches!(rule, Rule::Anybody | Rule::Worker)),
+            ("viewer", matches!(rule, Rule::Anybody | Rule::Viewer)),
+            (
+                "operator",
+                matches!(rule, Rule::Anybody | Rule::Viewer | Rule::Operator | Rule::Publisher),
+            ),
+            ("admin", !matches!(rule, Rule::Worker)),
+        ] {
+            let headers = [("x-user", user.to_owned())];
+            let (status, is_let) = ask(&site, request(operation, &headers, "/inside")).await;
+            if is_let != allowed {
+                wrong.push(format!("{operation} by {user}: {status}, expected {allowed}"));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// Routes that the description does not have, with what a caller of each kind may do there. `extract.rs` has routes in
+/// its tests only; those of `builder.route` and `punctual.route` are routes of messages.
+const OTHERS: [(&str, &str, Rule); 9] = [
+    ("\"/\"", "/", Rule::Anybody),
+    ("\"/api/docs\"", "/api/docs", Rule::Anybody),
+    ("\"/api/docs/\"", "/api/docs/", Rule::Anybody),
+    ("\"/{*path}\"", "/app.js", Rule::Anybody),
+    ("DESCRIPTION", "/api/openapi.json", Rule::Anybody),
+    ("\"/metrics\"", "/metrics", Rule::Viewer),
+    ("\"/health\"", "/health", Rule::Probe),
+    ("\"/health/live\"", "/health/live", Rule::Probe),
+    ("\"/health/ready\"", "/health/ready", Rule::Probe),
+];
+
+/// Calls `found` with the text of every source file of the server and its path.
+fn sources(folder: &Path, found: &mut impl FnMut(&str, &str)) {
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            sources(&path, found);
+        } else if path.extension().is_some_and(|ending| ending == "rs") {
+            found(&path.to_string_lossy(), &std::fs::read_to_string(&path).unwrap());
+        }
+    }
+}
+
+fn source_folder() -> std::path::PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("src")
+}
+
+// spec: C-6
+#[tokio::test]
+async fn every_other_route_has_a_rule_too() {
+    let mut routes = BTreeSet::new();
+    sources(&source_folder(), &mut |path, text| {
+        let parts = text.split(".route(").skip(1);
+        let first = parts.filter_map(|rest| rest.split(',').next()).map(str::trim);
+        let first = first.filter(|one| one.starts_with('"') || one.chars().all(char::is_uppercase));
+        if !path.ends_with("extract.rs") {
+            routes.extend(first.map(str::to_owned));
+        }
+    });
+    let listed = OTHERS.iter().map(|(route, ..)| (*route).to_owned()).collect();
+    assert_eq!(routes, listed, "a route that is not in the description needs a rule here");
+    let site = site();
+    let callers = callers(&site).await;
+    let mut wrong = Vec::new();
+    for (_, path, rule) in OTHERS {
+        let operation = format!("GET {path}");
+        for (kind, headers) in &callers {
+            let (status, is_let) = ask(&site, request(&operation, headers, "")).await;
+            let expected = kind.expected(rule, &operation);
+            if expected.map_or(!is_let, |refusal| status != refusal) {
+                wrong.push(format!("{operation} by {kind:?}: {status}, expected {expected:?}"));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// The topics of the server.
+const TOPICS: [&str; 4] = [HTTP_TOPIC, COMMAND_TOPIC, PUBLISH_TOPIC, WEBHOOK_TOPIC];
+
+/// Every way to send to a topic: what it is called, its path and its body.
+fn ways(topic: &str, clone: &str) -> [(&'static str, String, Value); 5] {
+    let name = format!("job-{topic}").replace('.', "-");
+    let publish = json!({ "topic": topic });
+    let job = json!({ "name": name, "every": "1h", "topic": topic });
+    let publishing =
+        json!({ "name": format!("{name}-publish"), "every": "1h", "publish": publish });
+    let jobs = "/api/v1/jobs".to_owned();
+    [
+        ("publish", "/api/v1/messages".to_owned(), publish.clone()),
+        ("batch", "/api/v1/messages/batch".to_owned(), json!({ "items": [publish] })),
+        ("clone", clone.to_owned(), publish),
+        ("job", jobs.clone(), job),
+        ("publishing job", jobs, publishing),
+    ]
+}
+
+// spec: C-6, T-56
+#[tokio::test]
+async fn every_topic_takes_messages_by_the_scopes_that_its_rule_names() {
+    let mut topics = BTreeSet::new();
+    sources(&source_folder(), &mut |_, text| {
+        let parts = text.split("_TOPIC: &str = \"").skip(1);
+        topics.extend(parts.filter_map(|rest| rest.split('"').next()).map(str::to_owned));
+    });
+    let listed = TOPICS.iter().map(|topic| (*topic).to_owned()).collect();
+    assert_eq!(topics, listed, "a topic of the server needs a rule here");
+    let site = site();
+    let callers = callers(&site).await;
+    let message =
+        site.as_role(Role::Admin).post("/api/v1/messages", &json!({ "topic": "a" })).await;
+    let clone = format!("/api/v1/messages/{}/clone", message.json["id"].as_str().unwrap());
+    for topic in TOPICS.into_iter().chain(["punctual.", "punctual.new", "mail", "punctualx"]) {
+        let is_own = topic.starts_with("punctual.");
+        for (kind, headers) in callers.iter().filter(|(kind, _)| SCOPES.contains(kind)) {
+            let sends = matches!(kind, Kind::TokenPublish | Kind::TokenOperate | Kind::TokenAdmin);
+            let defines = matches!(kind, Kind::TokenAdmin);
+            for (way, path, body) in ways(topic, &clone) {
+                let may = if path == "/api/v1/jobs" { defines } else { sends };
+                let mut request = Request::post(&path).header(CONTENT_TYPE, "application/json");
+                for (name, value) in headers {
+                    request = request.header(*name, value);
+                }
+                let answered = site.send(request.body(Body::from(body.to_string())).unwrap()).await;
+                let expected = match (may, is_own) {
+                    (false, _) => StatusCode::FORBIDDEN,
+                    (true, true) => StatusCode::UNPROCESSABLE_ENTITY,
+                    (true, false) => StatusCode::CREATED,
+                };
+                let text = &answered.text;
+                assert_eq!(answered.status, expected, "{way} to {topic} by {kind:?}: {text}");
+            }
+        }
+    }
+    let filter = "/api/v1/messages?topic=punctual.http";
+    let stored = site.as_role(Role::Viewer).get(filter).await;
+    assert_eq!(stored.json["items"], json!([]), "nothing was sent to a topic of the server");
+}
