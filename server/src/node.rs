@@ -13,6 +13,7 @@ use tokio::sync::Semaphore;
 
 use crate::api::{DeadGroups, Measured, TopicsSeen};
 use crate::cached::Cached;
+use crate::idempotency::{InFlight, Owner};
 use crate::live::Live;
 use crate::metrics::Meters;
 use crate::walk::WALKS_AT_ONCE;
@@ -56,6 +57,10 @@ pub(crate) struct Node {
     pub(crate) met: Mutex<BTreeMap<ProcessId, Timestamp>>,
     /// Queues that were paused because this process is to be quiet.
     pub(crate) hushed: Mutex<BTreeSet<Queue>>,
+    /// Names this server in the records of the requests it works on.
+    pub(crate) owner: Owner,
+    /// The keyed requests that run here.
+    pub(crate) in_flight: InFlight,
     pub(crate) health: Cached<Health>,
     pub(crate) overview: Cached<Value>,
     pub(crate) dead_groups: Cached<Arc<DeadGroups>>,
@@ -84,6 +89,8 @@ impl Node {
             listening: Arc::default(),
             met: Mutex::default(),
             hushed: Mutex::default(),
+            owner: Owner::new(now),
+            in_flight: InFlight::default(),
             health: Cached::default(),
             overview: Cached::default(),
             dead_groups: Cached::default(),

@@ -121,9 +121,13 @@ impl Publisher {
     pub async fn publish_all(&self, messages: Vec<Publish>) -> Result<Vec<Published>> {
         let now = self.process.now();
         if !self.process.middleware.is_empty() {
-            let mut published = Vec::with_capacity(messages.len());
+            // All are checked before the first one leaves.
+            let mut ready = Vec::with_capacity(messages.len());
             for publish in messages {
-                let (message, way) = self.message(publish.draft?, now)?;
+                ready.push(self.message(publish.draft?, now)?);
+            }
+            let mut published = Vec::with_capacity(ready.len());
+            for (message, way) in ready {
                 published.push(self.pass(message, way, now).await?);
             }
             return Ok(published);
@@ -186,6 +190,7 @@ impl Publisher {
             terms.retry.check()?;
         }
         draft.ties.check()?;
+        let now = draft.created_at.unwrap_or(now);
         let due_at = draft.due.at(now, self.process.options.past_tolerance, draft.allow_past)?;
         let way = self.way(&mut draft)?;
         let mut trail = self.within.as_ref().map_or_else(Trail::default, Context::next_trail);

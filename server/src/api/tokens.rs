@@ -5,6 +5,7 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use jiff::Timestamp;
 use punctual::clock::add;
+use punctual::model::MessageId;
 use punctual::schedule::parse_duration;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -16,6 +17,7 @@ use crate::audit::Change;
 use crate::auth::{Scope, Token};
 use crate::caller::{Caller, Role};
 use crate::extract::{Body, Path, Query};
+use crate::idempotency::Keyed;
 use crate::page::{Listing, PageQuery};
 use crate::problem::{Answer, Problem};
 
@@ -93,6 +95,7 @@ async fn list(
 async fn create(
     State(app): State<App>,
     caller: Caller,
+    keyed: Keyed,
     Body(request): Body<NewToken>,
 ) -> Answer<(StatusCode, Json<TokenView>)> {
     caller.must_be(Role::Viewer)?;
@@ -119,7 +122,8 @@ async fn create(
     };
     let (name, scopes) = (request.name.trim().to_owned(), request.scopes);
     let owner = (caller.person().to_owned(), caller.owning());
-    let made = app.auth().tokens.create(name, scopes, owner, expires_at).await?;
+    let id = keyed.id(0).map(MessageId::as_uuid);
+    let made = app.auth().tokens.create((id, name), scopes, owner, expires_at).await?;
     let view = TokenView::from(made.0);
     app.audit().note(&caller, Change::new("token.create", &view.id).to(&view)).await?;
     Ok((StatusCode::CREATED, Json(TokenView { secret: Some(made.1), ..view })))

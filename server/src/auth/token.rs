@@ -11,6 +11,7 @@ use punctual::{Clock, Result};
 use serde::{Deserialize, Serialize};
 use subtle::ConstantTimeEq;
 use utoipa::ToSchema;
+use uuid::Uuid;
 
 use super::User;
 use super::changes::Changes;
@@ -128,13 +129,14 @@ impl Tokens {
     /// Makes one; answers it and the text that is shown once.
     pub(crate) async fn create(
         &self,
-        name: String,
+        (id, name): (Option<Uuid>, String),
         scopes: Vec<Scope>,
         (user, owner): (String, Owner),
         expires_at: Option<Timestamp>,
     ) -> Result<(Token, String)> {
         let now = self.clock.now();
-        let (id, secret) = (self.ids.next(now).simple().to_string(), random());
+        let id = id.unwrap_or_else(|| self.ids.next(now)).simple().to_string();
+        let secret = random();
         let token = Token {
             id: id.clone(),
             name,
@@ -146,7 +148,8 @@ impl Tokens {
             last_used_at: None,
             expires_at,
         };
-        self.shelf.put(&id, &token, Seen::New, expires_at).await?;
+        // The repeat of a request makes the same token once more: nobody has the secret of the first.
+        self.shelf.put(&id, &token, Seen::Any, expires_at).await?;
         Ok((token, format!("pct_{id}_{secret}")))
     }
 

@@ -35,6 +35,8 @@ mod queues;
 mod redacting;
 mod refusals;
 mod remote;
+mod repeats;
+mod repeats_classes;
 mod schedules;
 mod site;
 mod surround;
