@@ -1,41 +1,53 @@
 //! Idempotency keys: a caller that does not know whether its change arrived sends it again with the same
 //! `Idempotency-Key`, and gets the first answer again instead of a second change.
+//!
+//! The record of a key is written before its request runs and belongs to the process that runs it, for as long
+//! as that renews its lease. The answer is written before it is given. A process that ends in between leaves a
+//! record without an answer: the next repeat takes it over and runs the request again, with the identities of
+//! the first run ([`Keyed`]), so that the effect is not made twice. Only a refusal of the first run frees a key.
 
+mod keyed;
+mod owner;
+mod record;
+
+use std::collections::BTreeSet;
+use std::future::Future;
+use std::pin::pin;
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use axum::body::{Body, to_bytes};
 use axum::extract::Request;
-use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE, ETAG, LOCATION};
-use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
+use axum::http::header::CACHE_CONTROL;
+use axum::http::{HeaderMap, HeaderValue, Method, StatusCode};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD as BASE64;
-use bytes::Bytes;
-use punctual::clock::add;
-use punctual::documents::{BODY_LENGTH_MAX, Document, Draft, Put, Seen};
-use punctual::{Error, Result};
-use serde::{Deserialize, Serialize};
+use punctual::Error;
+use punctual::clock::{add, within};
+use punctual::documents::{Put, Seen};
 use sha2::{Digest, Sha256};
 
+pub(crate) use self::keyed::Keyed;
+pub(crate) use self::owner::Owner;
+use self::record::{KIND, KeptAnswer, LEASE, REPLAY, Record};
 use crate::api::BATCH_LENGTH_MAX;
 use crate::app::App;
 use crate::caller::Caller;
 use crate::problem::{Answer, Problem};
 use crate::surround::BODY_MAX;
 
-/// The kind of the documents.
-const KIND: &str = "idempotency";
 /// The header of a request.
 const KEY: &str = "idempotency-key";
-/// The header of an answer that was given before.
-const REPLAY: HeaderName = HeaderName::from_static("idempotent-replay");
 /// The most characters of a key.
 const KEY_LENGTH_MAX: usize = 200;
-/// How long an answer is kept.
-const KEPT: Duration = Duration::from_secs(24 * 60 * 60);
-/// How long a request may be under way. A process that ends in between leaves the key taken for so long.
-const UNDER_WAY_MAX: Duration = Duration::from_secs(5 * 60);
+/// How often a request that takes long renews its lease.
+const RENEWAL_INTERVAL: Duration = Duration::from_secs(3);
+/// The most renewals of one request: two hours, far longer than any endpoint takes.
+const RENEWALS_MAX: usize = 2_400;
+/// How often an answer is written when others write the record meanwhile.
+const TRIES_MAX: usize = 4;
 /// The most bytes of an answer; every endpoint stays far below.
 const ANSWER_LENGTH_MAX: usize = 64 << 20;
 /// Endpoints whose requests or answers hold secrets, of which nothing must be kept, not even a hash.
@@ -43,26 +55,9 @@ const SECRETS: [&str; 4] =
     ["/api/v1/session", "/api/v1/tokens", "/api/v1/users", "/api/v1/webhooks"];
 /// The endpoint whose requests may be longer than others.
 const BATCH: &str = "/api/v1/messages/batch";
-/// The headers of an answer that are kept with it.
-const HEADERS: [HeaderName; 3] = [CONTENT_TYPE, ETAG, LOCATION];
 
-/// What is remembered of a request.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-struct Remembered {
-    /// Method, path and body in few letters.
-    fingerprint: String,
-    /// The answer; none while the request is under way.
-    answer: Option<Kept>,
-}
-
-/// An answer.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-struct Kept {
-    status: u16,
-    headers: Vec<(String, String)>,
-    /// The bytes as base64; none when they must not or cannot be kept.
-    body: Option<String>,
-}
+/// The keys whose requests run in this process.
+pub(crate) type InFlight = Mutex<BTreeSet<String>>;
 
 /// Answers a changing request that was answered before with the same key, and remembers the others.
 pub(crate) async fn remembered(app: App, request: Request, next: Next) -> Response {
@@ -74,11 +69,11 @@ pub(crate) async fn remembered(app: App, request: Request, next: Next) -> Respon
         Ok(_) => return next.run(request).await,
         Err(problem) => return problem.into_response(),
     };
-    // Whoever is not known is refused further in; nobody's answers are shared.
+    // An unknown caller is refused further in; answers are shared with no other caller.
     let Some(caller) = request.extensions().get::<Caller>().cloned() else {
         return next.run(request).await;
     };
-    keyed(app, &caller.identity(), &key, request, next)
+    keyed(app, &caller.identity(), key, request, next)
         .await
         .unwrap_or_else(IntoResponse::into_response)
 }
@@ -92,7 +87,7 @@ impl Drop for Forgetting {
     }
 }
 
-/// The key of a request, when it has one.
+/// Returns the key of a request, when it has one.
 fn key(headers: &HeaderMap) -> Answer<Option<String>> {
     let Some(value) = headers.get(KEY) else { return Ok(None) };
     let key = value.to_str().unwrap_or_default().trim();
@@ -108,11 +103,11 @@ fn key(headers: &HeaderMap) -> Answer<Option<String>> {
 async fn keyed(
     app: App,
     caller: &str,
-    key: &str,
+    key: String,
     request: Request,
     next: Next,
 ) -> Answer<Response> {
-    let (parts, body) = request.into_parts();
+    let (mut parts, body) = request.into_parts();
     let path = parts.uri.path_and_query().map_or("", |path| path.as_str());
     let length_max = if path.starts_with(BATCH) { BATCH_LENGTH_MAX } else { BODY_MAX };
     let body = to_bytes(body, length_max).await.map_err(|_| {
@@ -125,115 +120,232 @@ async fn keyed(
     let shown: &[u8] = if secret { b"" } else { &body };
     let fingerprint = digest(&[parts.method.as_str().as_bytes(), path.as_bytes(), shown]);
     let place = digest(&[caller.as_bytes(), key.as_bytes()]);
-    let remembered = Remembered { fingerprint, answer: None };
-    let now = app.clock.now();
-    let begun = draft(&place, &remembered)?.expires_at(add(now, UNDER_WAY_MAX));
-    let version = match app.documents.put(begun, Seen::New, now).await? {
-        Put::Stored(version) => version,
-        Put::Raced(_) => {
-            let known = app.documents.get(KIND, &place, now).await?;
-            return again(key, &remembered, known);
-        }
+    let Some(flight) = Flight::enter(&app, &place) else {
+        let known = known(&app, &place).await?;
+        return again(&key, &fingerprint, known.map(|(record, _)| record).as_ref());
     };
+    let claim = match begin(&app, &key, place, fingerprint).await? {
+        Begun::Runs(claim) => claim,
+        Begun::Answered(response) => return Ok(response),
+    };
+    parts.extensions.insert(claim.keyed());
     let request = Request::from_parts(parts, Body::from(body));
-    // By itself, so that a caller who hangs up leaves no change behind that nobody remembers.
+    // By itself, so that a caller who hangs up leaves no change behind without its answer.
     let done = tokio::spawn(async move {
-        let response = next.run(request).await;
-        remember(&app, (&place, version), remembered, response, secret).await
+        let mut claim = claim;
+        let response = claim.renewed(next.run(request)).await;
+        let answer = claim.finish(response, secret).await;
+        drop(flight);
+        answer
     });
     done.await.map_err(|_| {
         Problem::new(
             StatusCode::INTERNAL_SERVER_ERROR,
-            "the request was broken off; look before you repeat it",
+            "the request was broken off; repeat it with the same Idempotency-Key",
         )
     })?
 }
 
-/// What is answered to a request whose key is taken.
-fn again(key: &str, request: &Remembered, known: Option<Document>) -> Answer<Response> {
-    let under_way = || {
-        Problem::conflict(format!(
-            "the request with the Idempotency-Key {key:?} is under way; ask again in a moment"
-        ))
-    };
-    // Gone in between: it failed, and whoever asks again may begin anew.
-    let known = known.ok_or_else(under_way)?;
-    let known: Remembered = serde_json::from_value(known.body)
-        .map_err(|error| Error::internal("a kept answer cannot be read").caused_by(error))?;
-    if known.fingerprint != request.fingerprint {
+/// The one request of a key that runs in this process.
+struct Flight {
+    app: App,
+    place: String,
+}
+
+impl Flight {
+    /// Returns none when another request of the key runs here.
+    fn enter(app: &App, place: &str) -> Option<Self> {
+        let mut in_flight = app.node().in_flight.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_new = in_flight.insert(place.to_owned());
+        is_new.then(|| Self { app: app.clone(), place: place.to_owned() })
+    }
+}
+
+impl Drop for Flight {
+    fn drop(&mut self) {
+        let mut in_flight =
+            self.app.node().in_flight.lock().unwrap_or_else(PoisonError::into_inner);
+        in_flight.remove(&self.place);
+    }
+}
+
+/// How a keyed request begins.
+enum Begun {
+    /// It runs, under a lease.
+    Runs(Claim),
+    /// It was answered before.
+    Answered(Response),
+}
+
+/// Writes the record of a new key, takes over one whose process has ended, or answers by what is kept.
+async fn begin(app: &App, key: &str, place: String, fingerprint: String) -> Answer<Begun> {
+    let (now, owner) = (app.clock.now(), app.node().owner.clone());
+    let record = Record::new(fingerprint, owner.clone(), now);
+    let put = app.documents.put(record.draft(&place)?, Seen::New, now).await?;
+    if let Put::Stored(version) = put {
+        return Ok(Begun::Runs(Claim { app: app.clone(), place, version, record }));
+    }
+    let Some((known, version)) = known(app, &place).await? else { return Err(under_way(key)) };
+    let is_same = known.fingerprint == record.fingerprint && known.answer.is_none();
+    if !is_same || !known.is_free_for(&owner, now) {
+        return again(key, &record.fingerprint, Some(&known)).map(Begun::Answered);
+    }
+    let record = known.taken_over(owner, now);
+    match app.documents.put(record.draft(&place)?, Seen::Version(version), now).await? {
+        Put::Stored(version) => Ok(Begun::Runs(Claim { app: app.clone(), place, version, record })),
+        Put::Raced(_) => Err(under_way(key)),
+    }
+}
+
+/// Returns the record that is kept at a place, and its version.
+async fn known(app: &App, place: &str) -> Answer<Option<(Record, u64)>> {
+    let document = app.documents.get(KIND, place, app.clock.now()).await?;
+    let known = document.map(|document| {
+        let version = document.version;
+        Record::read(document).map(|record| (record, version))
+    });
+    Ok(known.transpose()?)
+}
+
+/// Answers a request whose key is taken.
+fn again(key: &str, fingerprint: &str, known: Option<&Record>) -> Answer<Response> {
+    // Without a record it was refused in between, and the next repeat begins anew.
+    let Some(known) = known else { return Err(under_way(key)) };
+    if known.fingerprint != fingerprint {
         return Err(Problem::refused(format!(
             "the Idempotency-Key {key:?} was used for another request; choose a new one for every change"
         ))
         .field("Idempotency-Key", "belongs to another request"));
     }
-    let kept = known.answer.ok_or_else(under_way)?;
-    let Some(body) = &kept.body else {
-        return Err(Problem::conflict(format!(
+    let kept = known.answer.as_ref().ok_or_else(|| under_way(key))?;
+    kept.response()?.ok_or_else(|| {
+        Problem::conflict(format!(
             "the request with the Idempotency-Key {key:?} was done, and its answer was not kept, because it held a secret or was too large; look at what there is now"
-        )));
-    };
-    let body = BASE64
-        .decode(body)
-        .map_err(|error| Error::internal("a kept answer cannot be read").caused_by(error))?;
-    let mut response = Response::new(Body::from(body));
-    *response.status_mut() = StatusCode::from_u16(kept.status).unwrap_or(StatusCode::OK);
-    for (name, value) in &kept.headers {
-        if let (Ok(name), Ok(value)) = (name.parse::<HeaderName>(), HeaderValue::from_str(value)) {
-            response.headers_mut().insert(name, value);
+        ))
+    })
+}
+
+fn under_way(key: &str) -> Problem {
+    Problem::conflict(format!(
+        "the request with the Idempotency-Key {key:?} is under way; ask again in a moment"
+    ))
+    .retry_after(1)
+}
+
+/// The right to run a request: its record as this process wrote it last.
+struct Claim {
+    app: App,
+    place: String,
+    version: u64,
+    record: Record,
+}
+
+impl Claim {
+    fn keyed(&self) -> Keyed {
+        let Record { fingerprint, first_at, runs, .. } = &self.record;
+        Keyed::new((&self.place, fingerprint), *first_at, *runs)
+    }
+
+    /// Waits for a request and renews its lease meanwhile.
+    async fn renewed(&mut self, work: impl Future<Output = Response>) -> Response {
+        let clock = self.app.clock.clone();
+        let mut work = pin!(work);
+        for _ in 0..RENEWALS_MAX {
+            let next = add(clock.now(), RENEWAL_INTERVAL);
+            if let Some(response) = within(&*clock, next, work.as_mut()).await {
+                return response;
+            }
+            self.lease_until(add(clock.now(), LEASE)).await;
+        }
+        work.await
+    }
+
+    /// Moves the end of the lease. One that was taken over stays with its new owner, and a storage that does
+    /// not answer leaves the end where it is: a second run does no harm.
+    async fn lease_until(&mut self, until: jiff::Timestamp) {
+        let record = Record { until, ..self.record.clone() };
+        let Ok(draft) = record.draft(&self.place) else { return };
+        let now = self.app.clock.now();
+        let put = self.app.documents.put(draft, Seen::Version(self.version), now).await;
+        if let Ok(Put::Stored(version)) = put {
+            (self.version, self.record) = (version, record);
         }
     }
-    response.headers_mut().insert(REPLAY, HeaderValue::from_static("true"));
-    Ok(response)
-}
 
-/// Keeps the answer of a change that was made, and frees the key of one that was not.
-async fn remember(
-    app: &App,
-    (place, version): (&str, u64),
-    remembered: Remembered,
-    response: Response,
-    secret: bool,
-) -> Answer<Response> {
-    if !response.status().is_success() {
-        let _ = app.documents.remove(KIND, place, Seen::Version(version)).await?;
-        return Ok(response);
+    /// Keeps the answer of a change that was made, frees the key of one that was refused, and leaves a key
+    /// taken whose effect may exist.
+    async fn finish(mut self, response: Response, secret: bool) -> Answer<Response> {
+        let status = response.status();
+        if status.is_client_error() && self.record.runs == 1 {
+            let seen = Seen::Version(self.version);
+            let _ = self.app.documents.remove(KIND, &self.place, seen).await;
+            return Ok(response);
+        }
+        if !status.is_success() {
+            // A repeat may run it again at once.
+            self.lease_until(self.app.clock.now()).await;
+            return Ok(response);
+        }
+        let hides = response.headers().get(CACHE_CONTROL).is_some_and(|value| value == "no-store");
+        let secret = secret || hides;
+        let (parts, body) = response.into_parts();
+        let bytes = to_bytes(body, ANSWER_LENGTH_MAX)
+            .await
+            .map_err(|error| Error::internal("an answer cannot be read").caused_by(error))?;
+        let kept = KeptAnswer::new(parts.status, &parts.headers, (!secret).then_some(&bytes));
+        let is_repeat = self.record.runs > 1;
+        match self.keep(kept).await {
+            Ok(None) => {
+                let mut response = Response::from_parts(parts, Body::from(bytes));
+                if is_repeat {
+                    response.headers_mut().insert(REPLAY, HeaderValue::from_static("true"));
+                }
+                Ok(response)
+            }
+            Ok(Some(first)) => Ok(first),
+            // A secret is in this answer and in no other.
+            Err(problem) if secret => {
+                tracing::warn!(problem = problem.detail(), "an answer with a secret was not kept");
+                Ok(Response::from_parts(parts, Body::from(bytes)))
+            }
+            Err(problem) => Err(problem),
+        }
     }
-    let secret =
-        secret || response.headers().get(CACHE_CONTROL).is_some_and(|value| value == "no-store");
-    let (parts, body) = response.into_parts();
-    let bytes = to_bytes(body, ANSWER_LENGTH_MAX)
-        .await
-        .map_err(|error| Error::internal("an answer cannot be read").caused_by(error))?;
-    let kept = kept(parts.status, &parts.headers, (!secret).then_some(&bytes));
-    let now = app.clock.now();
-    let ended = draft(place, &Remembered { answer: Some(kept), ..remembered })?;
-    // The change is made either way; an answer that cannot be kept is still given.
-    let stored =
-        app.documents.put(ended.expires_at(add(now, KEPT)), Seen::Version(version), now).await;
-    if !matches!(stored, Ok(Put::Stored(_))) {
-        tracing::warn!(place, "the answer to a request with an idempotency key was not kept");
+
+    /// Writes the answer, unless another run has written one; that one is returned.
+    async fn keep(&mut self, kept: KeptAnswer) -> Answer<Option<Response>> {
+        self.record.answer = Some(kept);
+        for _ in 0..TRIES_MAX {
+            let (draft, now) = (self.record.draft(&self.place)?, self.app.clock.now());
+            let put = self.app.documents.put(draft, Seen::Version(self.version), now).await;
+            match put.map_err(|error| not_kept(&error))? {
+                // Without a record a day has passed since the key was first seen.
+                Put::Stored(_) | Put::Raced(None) => return Ok(None),
+                Put::Raced(Some(_)) => {}
+            }
+            let Some((known, version)) = known(&self.app, &self.place).await? else {
+                return Ok(None);
+            };
+            if let Some(first) = known.answer {
+                return Ok(first.response()?);
+            }
+            self.version = version;
+        }
+        Err(not_kept(&Error::unavailable("the record of its Idempotency-Key kept changing")))
     }
-    Ok(Response::from_parts(parts, Body::from(bytes)))
 }
 
-fn kept(status: StatusCode, headers: &HeaderMap, bytes: Option<&Bytes>) -> Kept {
-    let shown = HEADERS.iter().filter_map(|name| {
-        let value = headers.get(name)?.to_str().ok()?;
-        Some((name.to_string(), value.to_owned()))
-    });
-    let body = bytes.map(|bytes| BASE64.encode(bytes));
-    // Beside the body there are a few short texts.
-    let body = body.filter(|body| body.len() < BODY_LENGTH_MAX - 4_096);
-    Kept { status: status.as_u16(), headers: shown.collect(), body }
+/// The effect exists and its answer does not: the caller repeats the request and gets the answer.
+fn not_kept(error: &Error) -> Problem {
+    Problem::new(
+        StatusCode::SERVICE_UNAVAILABLE,
+        format!(
+            "the change was made and its answer could not be recorded ({error}); repeat the request with the same Idempotency-Key"
+        ),
+    )
 }
 
-fn draft(place: &str, remembered: &Remembered) -> Result<Draft> {
-    let body = serde_json::to_value(remembered)
-        .map_err(|error| Error::internal("an answer cannot be kept").caused_by(error))?;
-    Ok(Draft::new(KIND, place, body))
-}
-
-/// Parts in few letters; no two lists of parts share them.
+/// Returns parts in few letters; no two lists of parts share them.
 fn digest(parts: &[&[u8]]) -> String {
     let mut hash = Sha256::new();
     for part in parts {

@@ -14,6 +14,7 @@ use tokio::sync::Semaphore;
 use crate::alerts::{Alerts, Refused};
 use crate::api::{DeadGroups, Measured, TopicsSeen};
 use crate::cached::Cached;
+use crate::idempotency::{InFlight, Owner};
 use crate::listen::ConnectionCounters;
 use crate::live::Live;
 use crate::metrics::Meters;
@@ -60,6 +61,10 @@ pub(crate) struct Node {
     pub(crate) met: Mutex<BTreeMap<ProcessId, Timestamp>>,
     /// Queues that were paused because this process is to be quiet.
     pub(crate) hushed: Mutex<BTreeSet<Queue>>,
+    /// Names this server in the records of the requests it works on.
+    pub(crate) owner: Owner,
+    /// The keyed requests that run here.
+    pub(crate) in_flight: InFlight,
     pub(crate) health: Cached<Health>,
     pub(crate) alerts: Cached<Arc<Alerts>>,
     /// The configuration that was read again and refused, while it is not put right.
@@ -103,6 +108,8 @@ impl Node {
             listening: Arc::default(),
             met: Mutex::default(),
             hushed: Mutex::default(),
+            owner: Owner::new(now),
+            in_flight: InFlight::default(),
             health: Cached::default(),
             alerts: Cached::default(),
             refused: Mutex::default(),

@@ -222,6 +222,19 @@ fn a_message_is_published_as_what_it_is() {
 }
 
 #[test]
+fn a_duplicate_says_so_and_names_the_message_that_lives() {
+    let known = json!({ "id": "m1", "duplicate_of": "m1" });
+    let args = ["messages", "publish", "t", "--dedupe", "d"];
+    let (output, _) = run(&args, vec![("POST /api/v1/messages", 200, known)]);
+    assert!(text(&output.stdout).starts_with("m1\nNot stored"), "{}", text(&output.stdout));
+    let made = json!({ "id": "m2", "duplicate_of": null });
+    let args = ["messages", "publish", "t", "--dedupe", "d", "--replace"];
+    let (output, asked) = run(&args, vec![("POST /api/v1/messages", 201, made)]);
+    assert_eq!(text(&output.stdout), "m2\n");
+    assert_eq!(asked[0].2, json!({ "topic": "t", "json": null, "dedupe": "d", "replace": true }));
+}
+
+#[test]
 fn a_password_comes_from_standard_input_and_is_never_printed() {
     use std::io::Write;
     let folder = tempfile::tempdir().unwrap();

@@ -62,6 +62,8 @@ pub struct Trigger {
     pub ignore_overlap: bool,
     /// What its handler receives this once. Default what the job says.
     pub body: Option<Body>,
+    /// The identity of its message, so that triggering twice with the same one runs it once. Default a new one.
+    pub id: Option<MessageId>,
 }
 
 /// What triggering a job came to.
@@ -163,7 +165,7 @@ impl Admin {
     /// Runs a job now, also a paused one, and says when it is paused. Its schedule is left alone; its
     /// overlap policy is respected unless told otherwise.
     pub async fn trigger(&self, job: impl AsRef<str>, ignore_overlap: bool) -> Result<Triggered> {
-        self.trigger_with(job, Trigger { ignore_overlap, body: None }).await
+        self.trigger_with(job, Trigger { ignore_overlap, ..Trigger::default() }).await
     }
 
     /// The same, with a body of its own.
@@ -184,6 +186,7 @@ impl Admin {
             let nominal = whole_microseconds(now);
             let made = occurrence_message(&self.process, &record.job, nominal, None, now);
             let message = Message {
+                id: trigger.id.unwrap_or(made.id),
                 source: Source::Manual,
                 exclusive: !ignore_overlap && !matches!(record.job.overlap, Overlap::Allow { .. }),
                 body: trigger.body.clone().unwrap_or(made.body),

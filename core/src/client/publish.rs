@@ -52,6 +52,7 @@ pub(super) struct Draft {
     pub(super) due: Due,
     pub(super) allow_past: bool,
     pub(super) id: Option<MessageId>,
+    pub(super) created_at: Option<Timestamp>,
     pub(super) queue: Queue,
     pub(super) priority: Priority,
     pub(super) source: Source,
@@ -76,6 +77,7 @@ impl Draft {
             due: Due::Now,
             allow_past: false,
             id: None,
+            created_at: None,
             queue: Queue::default(),
             priority: Priority::default(),
             source: Source::Published,
@@ -215,6 +217,12 @@ impl Publish {
     /// Its identity, so that sending it twice stores it once.
     pub fn id(self, id: MessageId) -> Self {
         self.edit(|draft| draft.id = Some(id))
+    }
+
+    /// Counts as made at an instant that has passed: delays count from it, and whether [`Publish::at`] lies in
+    /// the past is judged by it. With [`Publish::id`] the repeat of a call makes an equal message.
+    pub fn created_at(self, instant: Timestamp) -> Self {
+        self.edit(|draft| draft.created_at = Some(instant))
     }
 
     /// What it says itself about its attempts. Each field that is set wins over the handler's; the others,

@@ -124,9 +124,13 @@ impl Publisher {
         }
         let now = self.process.now();
         if !self.process.middleware.is_empty() {
-            let mut published = Vec::with_capacity(messages.len());
+            // All are checked before the first one leaves.
+            let mut ready = Vec::with_capacity(messages.len());
             for publish in messages {
-                let (message, way) = self.message(publish.draft?, now)?;
+                ready.push(self.message(publish.draft?, now)?);
+            }
+            let mut published = Vec::with_capacity(ready.len());
+            for (message, way) in ready {
                 published.push(self.pass(message, way, now).await?);
             }
             return Ok(published);
@@ -188,8 +192,10 @@ impl Publisher {
         draft.terms.check()?;
         draft.ties.check()?;
         let tolerance = self.process.options.past_tolerance;
-        let present = (now, now.max(self.process.clock.latest()));
-        let due_at = draft.due.at(present, tolerance, draft.allow_past)?;
+        // What counts as made at a given instant is the same whenever it is made again.
+        let latest = draft.created_at.unwrap_or_else(|| now.max(self.process.clock.latest()));
+        let now = draft.created_at.unwrap_or(now);
+        let due_at = draft.due.at((now, latest), tolerance, draft.allow_past)?;
         let way = self.way(&mut draft)?;
         let mut trail = self.within.as_ref().map_or_else(Trail::default, Context::next_trail);
         if let Some(correlation) = draft.correlation {

@@ -23,6 +23,7 @@ use crate::audit::Change;
 use crate::caller::{Caller, Role};
 use crate::extract::{Body, Query};
 use crate::fingerprint::fingerprint;
+use crate::idempotency::Keyed;
 use crate::problem::{Answer, Problem};
 
 /// How many hours a group shows.
@@ -219,9 +220,10 @@ struct DeadRequest {
 async fn redrive(
     State(app): State<App>,
     caller: Caller,
+    keyed: Keyed,
     Body(request): Body<DeadRequest>,
 ) -> Answer<Json<Swept>> {
-    act(&app, &caller, Act::Redrive, request).await
+    act(&app, (&caller, &keyed), Act::Redrive, request).await
 }
 
 /// Deletes dead letters, with their history.
@@ -230,14 +232,20 @@ async fn redrive(
 async fn discard(
     State(app): State<App>,
     caller: Caller,
+    keyed: Keyed,
     Body(request): Body<DeadRequest>,
 ) -> Answer<Json<Swept>> {
-    act(&app, &caller, Act::Discard, request).await
+    act(&app, (&caller, &keyed), Act::Discard, request).await
 }
 
-async fn act(app: &App, caller: &Caller, act: Act, request: DeadRequest) -> Answer<Json<Swept>> {
+async fn act(
+    app: &App,
+    (caller, keyed): (&Caller, &Keyed),
+    act: Act,
+    request: DeadRequest,
+) -> Answer<Json<Swept>> {
     caller.must_be(Role::Operator)?;
-    let (ids, more) = chosen(app, &request).await?;
+    let (ids, more) = chosen(app, keyed, &request).await?;
     if request.dry_run {
         let count = ids.len() as u64;
         return Ok(Json(Swept { count, more, dry_run: true, ..Swept::default() }));
@@ -253,18 +261,19 @@ async fn act(app: &App, caller: &Caller, act: Act, request: DeadRequest) -> Answ
 }
 
 /// The dead letters that are meant, and whether there may be more.
-async fn chosen(app: &App, request: &DeadRequest) -> Answer<(Vec<MessageId>, bool)> {
+async fn chosen(app: &App, keyed: &Keyed, request: &DeadRequest) -> Answer<(Vec<MessageId>, bool)> {
     let limit = sweep_limit(request.limit)?;
     let dead = Wanted::of_states(&[Stored::Dead]);
     let found = match (&request.fingerprint, &request.filter, &request.ids) {
         (Some(group), None, None) => {
-            look(app, &dead, None, limit, |record| group_of(record) == *group).await?
+            let takes = |record: &MessageRecord| group_of(record) == *group && keyed.covers(record);
+            look(app, &dead, None, limit, takes).await?
         }
         (None, Some(filter), None) => {
             let wanted = Act::Discard.narrowed(filter.wanted_in_body()?)?;
-            look(app, &wanted, None, limit, |_| true).await?
+            look(app, &wanted, None, limit, |record| keyed.covers(record)).await?
         }
-        (None, None, Some(ids)) => return Ok((named(app, ids).await?, false)),
+        (None, None, Some(ids)) => return Ok((named(app, keyed, ids).await?, false)),
         _ => {
             return Err(Problem::refused("give one of `fingerprint`, `filter` and `ids`")
                 .field("fingerprint", "give this, or filter, or ids"));
@@ -275,7 +284,7 @@ async fn chosen(app: &App, request: &DeadRequest) -> Answer<(Vec<MessageId>, boo
 }
 
 /// The messages that were named, as far as they are dead: others are not touched.
-async fn named(app: &App, texts: &[String]) -> Answer<Vec<MessageId>> {
+async fn named(app: &App, keyed: &Keyed, texts: &[String]) -> Answer<Vec<MessageId>> {
     if texts.is_empty() || texts.len() > IDS_MAX {
         return Err(Problem::refused(format!("{} ids; give 1 to {IDS_MAX}", texts.len()))
             .field("ids", format!("must have 1 to {IDS_MAX}")));
@@ -286,7 +295,7 @@ async fn named(app: &App, texts: &[String]) -> Answer<Vec<MessageId>> {
             Problem::refused(error.to_string()).field(format!("ids[{index}]"), error.to_string())
         })?;
         let record = app.inspect.message(id).await?;
-        if record.is_some_and(|record| record.state == Stored::Dead) {
+        if record.is_some_and(|record| record.state == Stored::Dead && keyed.covers(&record)) {
             ids.push(id);
         }
     }

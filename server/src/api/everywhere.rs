@@ -253,8 +253,9 @@ fn key() -> Parameter {
         .required(Required::False)
         .schema(Some(text.max_length(Some(200))))
         .description(Some(
-            "Makes the change safe to repeat: with the same key the first answer comes again, and \
-             nothing is done twice. Kept for a day.",
+            "Makes the change safe to repeat, also after a crash: with the same key the first answer comes \
+             again, and nothing is done twice. Repeat after 409 with Retry-After, after 5xx, and without an \
+             answer. Kept for a day.",
         ))
         .build()
 }

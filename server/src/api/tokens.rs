@@ -7,7 +7,7 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use jiff::Timestamp;
 use punctual::clock::add;
-use punctual::model::Queue;
+use punctual::model::{MessageId, Queue};
 use punctual::schedule::parse_duration;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -19,6 +19,7 @@ use crate::audit::Change;
 use crate::auth::{EVERY_QUEUE, Scope, Token, TokenDraft};
 use crate::caller::{Caller, Role};
 use crate::extract::{Body, Path, Query};
+use crate::idempotency::Keyed;
 use crate::page::{Listing, PageQuery};
 use crate::problem::{Answer, Problem};
 
@@ -109,6 +110,7 @@ async fn list(
 async fn create(
     State(app): State<App>,
     caller: Caller,
+    keyed: Keyed,
     Body(request): Body<NewToken>,
 ) -> Answer<(StatusCode, Json<TokenView>)> {
     caller.must_be(Role::Viewer)?;
@@ -135,6 +137,7 @@ async fn create(
         }
     };
     let draft = TokenDraft {
+        id: keyed.id(0).map(MessageId::as_uuid),
         queues: queues(&request)?,
         name: request.name.trim().to_owned(),
         scopes: request.scopes,

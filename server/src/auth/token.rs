@@ -11,6 +11,7 @@ use punctual::{Clock, Result};
 use serde::{Deserialize, Serialize};
 use subtle::ConstantTimeEq;
 use utoipa::ToSchema;
+use uuid::Uuid;
 
 use super::User;
 use super::changes::Changes;
@@ -110,6 +111,8 @@ fn every_queue() -> Vec<String> {
 /// A token to be made.
 #[derive(Clone, Debug)]
 pub(crate) struct TokenDraft {
+    /// Its identity, when the repeat of a request has to make the same token.
+    pub(crate) id: Option<Uuid>,
     pub(crate) name: String,
     pub(crate) scopes: Vec<Scope>,
     pub(crate) queues: Vec<String>,
@@ -159,8 +162,9 @@ impl Tokens {
     /// Makes one; answers it and the text that is shown once.
     pub(crate) async fn create(&self, draft: TokenDraft) -> Result<(Token, String)> {
         let now = self.clock.now();
-        let (id, secret) = (self.ids.next(now).simple().to_string(), random());
-        let TokenDraft { name, scopes, queues, user, owner, expires_at } = draft;
+        let TokenDraft { id, name, scopes, queues, user, owner, expires_at } = draft;
+        let id = id.unwrap_or_else(|| self.ids.next(now)).simple().to_string();
+        let secret = random();
         let token = Token {
             id: id.clone(),
             name,
@@ -173,7 +177,8 @@ impl Tokens {
             last_used_at: None,
             expires_at,
         };
-        self.shelf.put(&id, &token, Seen::New, expires_at).await?;
+        // The repeat of a request makes the same token once more: nobody has the secret of the first.
+        self.shelf.put(&id, &token, Seen::Any, expires_at).await?;
         Ok((token, format!("pct_{id}_{secret}")))
     }
 

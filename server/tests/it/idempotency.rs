@@ -78,29 +78,9 @@ async fn of_many_at_once_one_is_done() {
     for answered in rest {
         assert_eq!(answered.status, StatusCode::CONFLICT, "{}", answered.text);
         assert!(answered.text.contains("under way"));
+        assert_eq!(answered.headers["retry-after"], "1");
     }
     assert_eq!(count(&site).await, 1);
-}
-
-#[tokio::test]
-async fn a_request_under_way_is_not_begun_again_until_it_is_given_up() {
-    let site = idle();
-    let request = json!({"topic": "mail"});
-    post(&site, "/api/v1/messages", "k1", &request).await;
-    // What a process leaves behind that ended in between.
-    let now = site.clock.now();
-    let range = punctual::documents::KeyRange::default();
-    let kept = site.app.documents.list("idempotency", range, now).await.unwrap().remove(0);
-    let mut body = kept.body;
-    body["answer"] = Value::Null;
-    let draft = punctual::documents::Draft::new("idempotency", kept.key, body);
-    let draft = draft.expires_at(now + Duration::from_secs(300));
-    site.app.documents.put_all(vec![draft], now).await.unwrap();
-    let waiting = post(&site, "/api/v1/messages", "k1", &request).await;
-    assert_eq!(waiting.status, StatusCode::CONFLICT, "{}", waiting.text);
-    site.clock.advance(Duration::from_secs(300));
-    let begun = post(&site, "/api/v1/messages", "k1", &request).await;
-    assert_eq!(begun.status, StatusCode::CREATED, "{}", begun.text);
 }
 
 #[tokio::test]

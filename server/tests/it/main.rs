@@ -40,6 +40,8 @@ mod queues;
 mod redacting;
 mod refusals;
 mod remote;
+mod repeats;
+mod repeats_classes;
 mod schedules;
 mod site;
 mod storage_away;

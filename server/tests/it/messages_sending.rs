@@ -32,7 +32,53 @@ async fn a_message_carries_what_was_asked_for() {
     }
     assert_eq!(message["body"]["text"], "hello");
     let again = site.post("/api/v1/messages", &request).await;
-    assert_eq!((again.status, &again.json["duplicate_of"]), (StatusCode::CREATED, &json!(id)));
+    assert_eq!(again.status, StatusCode::OK, "{}", again.text);
+    assert_eq!((&again.json["id"], &again.json["duplicate_of"]), (&json!(id), &json!(id)));
+}
+
+#[tokio::test]
+async fn the_id_of_a_duplicate_is_that_of_the_living_message() {
+    let site = idle();
+    let request = json!({"topic": "mail", "dedupe": "once"});
+    let id = publish(&site, &request).await;
+    let items = json!({"items": [request, {"topic": "mail"}]});
+    let mixed = site.post("/api/v1/messages/batch", &items).await;
+    assert_eq!(mixed.status, StatusCode::CREATED, "{}", mixed.text);
+    let [first, second] = [&mixed.json["items"][0], &mixed.json["items"][1]];
+    assert_eq!((&first["id"], &first["duplicate_of"]), (&json!(id), &json!(id)));
+    assert_eq!(second["duplicate_of"], Value::Null);
+    let all = site.post("/api/v1/messages/batch", &json!({"items": [request, request]})).await;
+    assert_eq!(all.status, StatusCode::OK, "{}", all.text);
+    for item in all.json["items"].as_array().unwrap() {
+        let path = format!("/api/v1/messages/{}", item["id"].as_str().unwrap());
+        assert_eq!(site.get(&path).await.status, StatusCode::OK, "it leads somewhere");
+    }
+    let clone =
+        site.post(&format!("/api/v1/messages/{id}/clone"), &json!({"dedupe": "once"})).await;
+    assert_eq!((clone.status, &clone.json["id"]), (StatusCode::OK, &json!(id)));
+    assert_eq!(site.get("/api/v1/messages/count").await.json["count"], 2);
+}
+
+#[tokio::test]
+async fn a_message_replaces_a_pending_one_with_the_same_dedupe() {
+    let site = idle();
+    let old = publish(&site, &json!({"topic": "mail", "dedupe": "d", "text": "old"})).await;
+    let new = json!({"topic": "mail", "dedupe": "d", "text": "new", "replace": true});
+    let new = publish(&site, &new).await;
+    assert_ne!(old, new);
+    assert_eq!(site.get(&format!("/api/v1/messages/{old}")).await.status, StatusCode::NOT_FOUND);
+    assert_eq!(shown(&site, &new).await["body"]["text"], "new");
+    assert_eq!(crate::work::claim(&site, "default").await.len(), 1);
+    let late = json!({"topic": "mail", "dedupe": "d", "text": "late", "replace": true});
+    let late = site.post("/api/v1/messages", &late).await;
+    assert_eq!(
+        (late.status, &late.json["id"]),
+        (StatusCode::OK, &json!(new)),
+        "a running one stays"
+    );
+    let alone = site.post("/api/v1/messages", &json!({"topic": "mail", "replace": true})).await;
+    assert_eq!(alone.status, StatusCode::UNPROCESSABLE_ENTITY, "{}", alone.text);
+    assert_eq!(alone.json["errors"][0]["field"], "replace");
 }
 
 #[tokio::test]

@@ -30,6 +30,9 @@ pub(super) struct Publish {
     /// While a message with the same value lives, this one is a duplicate.
     #[arg(long)]
     dedupe: Option<String>,
+    /// Takes the place of a pending message with the same --dedupe instead of being a duplicate of it.
+    #[arg(long, requires = "dedupe")]
+    replace: bool,
     /// The line it waits in.
     #[arg(long)]
     queue: Option<String>,
@@ -85,6 +88,7 @@ fn request(publish: &Publish) -> Result<Map<String, Value>> {
     put("topic", Some(publish.topic.as_str().into()));
     put("key", text(&publish.key));
     put("dedupe", text(&publish.dedupe));
+    put("replace", publish.replace.then_some(true.into()));
     put("queue", text(&publish.queue));
     put("priority", publish.priority.map(Value::from));
     put("delay", text(&publish.delay));

@@ -5,7 +5,7 @@ use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use jiff::Timestamp;
 use punctual::client::{PauseRequest, Trigger, Triggered};
-use punctual::model::{Body as Content, JobRecord};
+use punctual::model::{Body as Content, JobRecord, MessageId};
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Value, json};
 use utoipa::ToSchema;
@@ -17,6 +17,7 @@ use crate::app::App;
 use crate::audit::Change;
 use crate::caller::{Caller, Role};
 use crate::extract::{Body, Path};
+use crate::idempotency::Keyed;
 use crate::problem::{Answer, Problem};
 use crate::spec::{Target, Work};
 
@@ -56,22 +57,34 @@ pub(super) struct JobTriggeredView {
 pub(super) async fn trigger(
     State(app): State<App>,
     caller: Caller,
+    keyed: Keyed,
     Path(name): Path<String>,
     Body(request): Body<JobTriggerRequest>,
 ) -> Answer<(StatusCode, Json<JobTriggeredView>)> {
     caller.must_be(Role::Operator)?;
-    let record = find(&app, &name).await?.record;
+    let (message, paused) = match keyed.made(&app, 0).await? {
+        Some(id) => (id, find(&app, &name).await?.record.paused.is_some()),
+        None => run(&app, &name, request, keyed.id(0)).await?,
+    };
+    let message = message.to_string();
+    let change = Change::new("job.trigger", &name).to(&json!({ "message": message }));
+    app.audit().note(&caller, change).await?;
+    Ok((StatusCode::ACCEPTED, Json(JobTriggeredView { message, paused })))
+}
+
+/// Runs a job now, as a message of this identity when one is given; returns it, and whether the job is paused.
+async fn run(
+    app: &App,
+    name: &str,
+    request: JobTriggerRequest,
+    id: Option<MessageId>,
+) -> Answer<(MessageId, bool)> {
+    let record = find(app, name).await?.record;
     let body = request.payload.map(|payload| content(&record, payload)).transpose()?;
-    let trigger = Trigger { ignore_overlap: request.ignore_overlap, body };
-    let triggered = app.punctual.admin().trigger_with(&name, trigger).await?;
-    let paused = matches!(triggered, Triggered::StartedWhilePaused(_));
-    match triggered {
-        Triggered::Started(id) | Triggered::StartedWhilePaused(id) => {
-            let message = id.to_string();
-            let change = Change::new("job.trigger", &name).to(&json!({ "message": message }));
-            app.audit().note(&caller, change).await?;
-            Ok((StatusCode::ACCEPTED, Json(JobTriggeredView { message, paused })))
-        }
+    let trigger = Trigger { ignore_overlap: request.ignore_overlap, body, id };
+    match app.punctual.admin().trigger_with(name, trigger).await? {
+        Triggered::Started(id) => Ok((id, false)),
+        Triggered::StartedWhilePaused(id) => Ok((id, true)),
         Triggered::Overlapping(alive) => Err(Problem::conflict(format!(
             "{alive} run{} of the job {name:?} {} alive and its overlap policy {} says no; wait, or say ignore_overlap",
             if alive == 1 { "" } else { "s" },
@@ -193,15 +206,19 @@ pub(super) struct JobSkippedView {
 pub(super) async fn skip(
     State(app): State<App>,
     caller: Caller,
+    keyed: Keyed,
     Path(name): Path<String>,
     Body(request): Body<JobSkipRequest>,
 ) -> Answer<Json<JobSkippedView>> {
     caller.must_be(Role::Operator)?;
-    find(&app, &name).await?;
+    let record = find(&app, &name).await?.record;
     let admin = app.punctual.admin();
-    let nominal = match request.nominal {
-        Some(nominal) => admin.skip(&name, nominal).await.map(|_| nominal)?,
-        None => admin.skip_next(&name).await?,
+    let nominal = if let Some(nominal) = request.nominal {
+        admin.skip(&name, nominal).await.map(|_| nominal)?
+    } else {
+        // The one that is next now is another one when this request has skipped one before.
+        keyed.refuse_if_changed(&format!("the job {name:?}"), record.updated_at)?;
+        admin.skip_next(&name).await?
     };
     let view = JobSkippedView { nominal };
     app.audit().note(&caller, Change::new("job.skip", &name).to(&view)).await?;
@@ -225,11 +242,14 @@ pub(super) struct JobCursorRequest {
 pub(super) async fn move_cursor(
     State(app): State<App>,
     caller: Caller,
+    keyed: Keyed,
     Path(name): Path<String>,
     Body(request): Body<JobCursorRequest>,
 ) -> Answer<(HeaderMap, Json<JobView>)> {
     caller.must_be(Role::Operator)?;
-    let before = find(&app, &name).await?.record.cursor;
+    let record = find(&app, &name).await?.record;
+    keyed.refuse_if_changed(&format!("the job {name:?}"), record.updated_at)?;
+    let before = record.cursor;
     let record = app.punctual.admin().move_cursor(&name, request.to).await?;
     let change = Change::new("job.cursor", &name).from(&before).to(&record.cursor);
     app.audit().note(&caller, change).await?;

@@ -5,7 +5,7 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use jiff::Timestamp;
 use punctual::clock::add;
-use punctual::model::{Assignment, MessageId, Priority, Queue};
+use punctual::model::{Assignment, MessageId, Priority, Queue, State as Stored};
 use punctual::storage::Commanded;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -16,6 +16,7 @@ use crate::app::App;
 use crate::audit::Change;
 use crate::caller::{Caller, Role};
 use crate::extract::{Body, Path};
+use crate::idempotency::Keyed;
 use crate::problem::{Answer, Problem};
 
 /// What an action came to.
@@ -148,12 +149,14 @@ fn change(what: &'static str, id: MessageId, reason: Option<String>) -> Change {
 pub(crate) async fn cancel(
     State(app): State<App>,
     caller: Caller,
+    keyed: Keyed,
     Path(id): Path<String>,
     Body(request): Body<ActRequest>,
 ) -> Answer<Json<Acted>> {
     caller.must_be(Role::Operator)?;
     let id = message_id(&id)?;
     let answer = app.punctual.admin().cancel(id).await?;
+    let answer = keyed.commanded(answer, Some(Stored::Cancelled));
     acted(&app, &caller, id, answer, change("message.cancel", id, request.reason)).await
 }
 
@@ -163,12 +166,18 @@ pub(crate) async fn cancel(
 pub(crate) async fn redrive(
     State(app): State<App>,
     caller: Caller,
+    keyed: Keyed,
     Path(id): Path<String>,
     Body(request): Body<ActRequest>,
 ) -> Answer<Json<Acted>> {
     caller.must_be(Role::Operator)?;
     let id = message_id(&id)?;
-    let answer = app.punctual.admin().redrive(id).await?;
+    let admin = app.punctual.admin();
+    let known = if keyed.is_repeat() { admin.message(id).await? } else { None };
+    let answer = match known {
+        Some(record) if keyed.was_redriven(&record) => Commanded::Applied(1),
+        _ => admin.redrive(id).await?,
+    };
     acted(&app, &caller, id, answer, change("message.redrive", id, request.reason)).await
 }
 
@@ -179,12 +188,13 @@ pub(crate) async fn redrive(
 pub(crate) async fn reschedule(
     State(app): State<App>,
     caller: Caller,
+    keyed: Keyed,
     Path(id): Path<String>,
     Body(request): Body<RescheduleRequest>,
 ) -> Answer<Json<Acted>> {
     caller.must_be(Role::Operator)?;
     let id = message_id(&id)?;
-    let due_at = due_at(request.due_at, request.delay.as_deref(), app.clock.now())?;
+    let due_at = due_at(request.due_at, request.delay.as_deref(), keyed.first_at(&app))?;
     let answer = app.punctual.admin().reschedule(id, due_at).await?;
     let change = change("message.reschedule", id, request.reason).to(&due_at);
     acted(&app, &caller, id, answer, change).await
@@ -220,9 +230,10 @@ pub(crate) async fn reassign(
 pub(crate) async fn delete(
     State(app): State<App>,
     caller: Caller,
+    keyed: Keyed,
     Path(id): Path<String>,
 ) -> Answer<StatusCode> {
-    remove(&app, &caller, &id, None).await.map(|_| StatusCode::NO_CONTENT)
+    remove(&app, (&caller, &keyed), &id, None).await.map(|_| StatusCode::NO_CONTENT)
 }
 
 /// The same, for callers that cannot send DELETE.
@@ -231,20 +242,21 @@ pub(crate) async fn delete(
 pub(crate) async fn delete_by_post(
     State(app): State<App>,
     caller: Caller,
+    keyed: Keyed,
     Path(id): Path<String>,
     Body(request): Body<ActRequest>,
 ) -> Answer<Json<Acted>> {
-    remove(&app, &caller, &id, request.reason).await
+    remove(&app, (&caller, &keyed), &id, request.reason).await
 }
 
 async fn remove(
     app: &App,
-    caller: &Caller,
+    (caller, keyed): (&Caller, &Keyed),
     id: &str,
     reason: Option<String>,
 ) -> Answer<Json<Acted>> {
     caller.must_be(Role::Operator)?;
     let id = message_id(id)?;
-    let answer = app.punctual.admin().delete(id).await?;
+    let answer = keyed.commanded(app.punctual.admin().delete(id).await?, None);
     acted(app, caller, id, answer, change("message.delete", id, reason)).await
 }

@@ -3,7 +3,7 @@
 use axum::Json;
 use axum::extract::State;
 use jiff::Timestamp;
-use punctual::model::MessageId;
+use punctual::model::{MessageId, MessageRecord};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::ToSchema;
@@ -15,6 +15,7 @@ use crate::app::App;
 use crate::audit::Change;
 use crate::caller::{Caller, Role};
 use crate::extract::Body;
+use crate::idempotency::Keyed;
 use crate::problem::{Answer, Problem};
 
 /// What to do.
@@ -120,13 +121,15 @@ struct Noted {
 pub(crate) async fn bulk(
     State(app): State<App>,
     caller: Caller,
+    keyed: Keyed,
     Body(request): Body<BulkRequest>,
 ) -> Answer<Json<Swept>> {
     caller.must_be(Role::Operator)?;
     let limit = limit(request.limit)?;
-    let act = request.act(app.clock.now())?;
+    let act = request.act(keyed.first_at(&app))?;
     let wanted = act.narrowed(request.filter.wanted_in_body()?)?;
-    let found = look(&app, &wanted, request.after()?, limit, |record| act.takes(record)).await?;
+    let takes = |record: &MessageRecord| act.takes(record) && keyed.covers(record);
+    let found = look(&app, &wanted, request.after()?, limit, takes).await?;
     let (more, next) = (found.next.is_some(), found.next);
     if request.dry_run {
         let count = found.rows.len() as u64;

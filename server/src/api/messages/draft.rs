@@ -44,6 +44,9 @@ pub(crate) struct PublishRequest {
     pub(super) key: Option<String>,
     /// While a message with the same value lives, this one is a duplicate.
     pub(super) dedupe: Option<String>,
+    /// Takes the place of a pending message with the same `dedupe` instead of being a duplicate of it; a running
+    /// one stays.
+    pub(super) replace: bool,
     /// The line it waits in.
     pub(super) queue: Option<String>,
     /// How urgent it is, 0 (last) to 9 (first).
@@ -186,6 +189,15 @@ impl PublishRequest {
             if let Some(text) = text {
                 publish = set(publish, text);
             }
+        }
+        if self.replace {
+            if self.dedupe.is_none() {
+                return Err(Problem::refused(
+                    "`replace` is about a message with the same `dedupe`; give `dedupe` as well",
+                )
+                .field("replace", "needs dedupe"));
+            }
+            publish = publish.replace();
         }
         if let Some(priority) = self.priority {
             publish = publish.priority(priority);

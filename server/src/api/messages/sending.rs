@@ -7,7 +7,7 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
 use punctual::client::{Publish, Published};
-use punctual::model::{Body as Content, MessageRecord};
+use punctual::model::{Body as Content, MessageId, MessageRecord};
 use punctual::schedule::parse_duration;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -20,6 +20,7 @@ use crate::audit::Change;
 use crate::auth::Scope;
 use crate::caller::{Caller, Role};
 use crate::extract::{Body, Path};
+use crate::idempotency::Keyed;
 use crate::problem::{Answer, Problem};
 
 /// The most messages of one request.
@@ -36,9 +37,9 @@ pub(crate) struct PublishManyRequest {
 /// What became of a message.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub(crate) struct PublishedView {
-    /// Its id.
+    /// The id of the message; for a duplicate that of the living message with the same `dedupe`.
     id: String,
-    /// The message that is alive under the same `dedupe`, when this one was not stored.
+    /// The same id when this message was not stored because it is a duplicate; else null.
     duplicate_of: Option<String>,
 }
 
@@ -52,8 +53,19 @@ pub(crate) struct PublishedManyView {
 impl From<Published> for PublishedView {
     fn from(published: Published) -> Self {
         let duplicate_of = published.duplicate_of.map(|id| id.to_string());
-        Self { id: published.id.to_string(), duplicate_of }
+        Self { id: living(published).to_string(), duplicate_of }
     }
+}
+
+/// Returns the message there is: the one that was sent, or the one that it is a duplicate of.
+fn living(published: Published) -> MessageId {
+    published.duplicate_of.unwrap_or(published.id)
+}
+
+/// Returns 201 when a message was stored, and 200 when all were duplicates.
+fn status(published: &[Published]) -> StatusCode {
+    let is_new = published.iter().any(|one| one.duplicate_of.is_none());
+    if is_new { StatusCode::CREATED } else { StatusCode::OK }
 }
 
 /// Reads a length such as `5m`.
@@ -63,27 +75,38 @@ pub(super) fn length(field: &str, text: &str) -> Answer<Duration> {
     })
 }
 
-/// Sends a message.
+/// Sends a message. While a message with the same `dedupe` lives it is a duplicate: nothing is stored, and the
+/// answer is 200 with the id of the living one.
 #[utoipa::path(post, path = "/messages", tag = "messages", request_body = PublishRequest,
-    responses((status = 201, body = PublishedView), (status = 422, body = Problem)))]
+    responses((status = 201, body = PublishedView),
+        (status = 200, description = "A duplicate: the message with this id lives.", body = PublishedView),
+        (status = 422, body = Problem)))]
 pub(crate) async fn publish(
     State(app): State<App>,
     caller: Caller,
+    keyed: Keyed,
     Body(request): Body<PublishRequest>,
 ) -> Answer<(StatusCode, Json<PublishedView>)> {
     caller.must_have(Scope::Publish)?;
     let topic = request.topic()?.to_owned();
-    let published = request.publish(&app)?.await?;
-    app.audit().sent(&caller, published.id, &topic).await;
-    Ok((StatusCode::CREATED, Json(published.into())))
+    let published = match keyed.made(&app, 0).await? {
+        Some(id) => Published { id, duplicate_of: None },
+        None => keyed.identified(request.publish(&app)?, 0).await?,
+    };
+    app.audit().sent(&caller, living(published), &topic).await;
+    Ok((status(&[published]), Json(published.into())))
 }
 
-/// Sends many messages; those the storage carries in one step, all or nothing.
+/// Sends many messages; those the storage carries in one step, all or nothing. The answer is 200 when all of
+/// them are duplicates.
 #[utoipa::path(post, path = "/messages/batch", tag = "messages", request_body = PublishManyRequest,
-    responses((status = 201, body = PublishedManyView), (status = 422, body = Problem)))]
+    responses((status = 201, body = PublishedManyView),
+        (status = 200, description = "All are duplicates.", body = PublishedManyView),
+        (status = 422, body = Problem)))]
 pub(crate) async fn publish_many(
     State(app): State<App>,
     caller: Caller,
+    keyed: Keyed,
     Body(request): Body<PublishManyRequest>,
 ) -> Answer<(StatusCode, Json<PublishedManyView>)> {
     caller.must_have(Scope::Publish)?;
@@ -92,30 +115,57 @@ pub(crate) async fn publish_many(
         return Err(Problem::refused(format!("{count} messages; send 1 to {ITEMS_MAX} at once"))
             .field("items", format!("must have 1 to {ITEMS_MAX}")));
     }
-    let drafts = request.items.iter().enumerate().map(|(index, item)| {
-        item.publish(&app).map_err(|problem| problem.within(&format!("items[{index}]")))
-    });
-    let drafts: Vec<Publish> = drafts.collect::<Answer<_>>()?;
-    let published = app.punctual.publisher().publish_all(drafts).await?;
+    let (mut published, mut drafts) = (Vec::with_capacity(count), Vec::new());
+    for (index, item) in request.items.iter().enumerate() {
+        let made = keyed.made(&app, index).await?;
+        published.push(made.map(|id| Published { id, duplicate_of: None }));
+        if made.is_none() {
+            let draft = item.publish(&app);
+            let draft = draft.map_err(|problem| problem.within(&format!("items[{index}]")))?;
+            drafts.push(keyed.identified(draft, index));
+        }
+    }
+    let mut new = app.punctual.publisher().publish_all(drafts).await?.into_iter();
+    let published: Vec<Published> =
+        published.into_iter().filter_map(|made| made.or_else(|| new.next())).collect();
     let change = Change::new("messages.publish", format!("{count} messages"));
     app.audit().note(&caller, change).await?;
-    let items = published.into_iter().map(PublishedView::from).collect();
-    Ok((StatusCode::CREATED, Json(PublishedManyView { items })))
+    let items = published.iter().copied().map(PublishedView::from).collect();
+    Ok((status(&published), Json(PublishedManyView { items })))
 }
 
 /// Sends a message like another one, with what is given here instead of what that one had. Its `dedupe` is
 /// not taken over, nor what tied it to others.
 #[utoipa::path(post, path = "/messages/{id}/clone", tag = "messages", params(("id" = String, Path)),
     request_body = PublishRequest,
-    responses((status = 201, body = PublishedView), (status = 404, body = Problem), (status = 422, body = Problem)))]
+    responses((status = 201, body = PublishedView),
+        (status = 200, description = "A duplicate: the message with this id lives.", body = PublishedView),
+        (status = 404, body = Problem), (status = 422, body = Problem)))]
 pub(crate) async fn clone(
     State(app): State<App>,
     caller: Caller,
+    keyed: Keyed,
     Path(id): Path<String>,
     Body(edits): Body<PublishRequest>,
 ) -> Answer<(StatusCode, Json<PublishedView>)> {
     caller.must_have(Scope::Publish)?;
     let id = message_id(&id)?;
+    let published = match keyed.made(&app, 0).await? {
+        Some(id) => Published { id, duplicate_of: None },
+        None => keyed.identified(copied(&app, &caller, id, edits).await?, 0).await?,
+    };
+    let change = Change::new("message.clone", living(published)).from(&id.to_string());
+    app.audit().note(&caller, change).await?;
+    Ok((status(&[published]), Json(published.into())))
+}
+
+/// Returns a message like another one, ready to be sent.
+async fn copied(
+    app: &App,
+    caller: &Caller,
+    id: MessageId,
+    edits: PublishRequest,
+) -> Answer<Publish> {
     let record = app.punctual.admin().message(id).await?.ok_or_else(|| unknown(id))?;
     let takes_content = !edits.has_content();
     let (request, content) = like(&record, edits)?;
@@ -127,14 +177,11 @@ pub(crate) async fn clone(
     }
     let story =
         message.trail.correlation.as_ref().map_or_else(|| id.to_string(), ToString::to_string);
-    let mut publish = request.publish_with(&app, content)?.correlation(story);
+    let mut publish = request.publish_with(app, content)?.correlation(story);
     if let (None, None, Some(terms)) = (&request.retry, &request.timeout, &message.terms) {
         publish = publish.terms((**terms).clone());
     }
-    let published = publish.await?;
-    let change = Change::new("message.clone", published.id).from(&id.to_string());
-    app.audit().note(&caller, change).await?;
-    Ok((StatusCode::CREATED, Json(published.into())))
+    Ok(publish)
 }
 
 /// A request for what a message was, changed by what is given, and its content.

@@ -15,6 +15,7 @@ use crate::app::App;
 use crate::audit::Change;
 use crate::caller::{Caller, Role};
 use crate::extract::{Body, Path};
+use crate::idempotency::Keyed;
 use crate::problem::{Answer, Problem};
 use crate::queues::{Said, say};
 
@@ -159,6 +160,7 @@ pub(super) async fn concurrency(
 pub(super) async fn purge(
     State(app): State<App>,
     caller: Caller,
+    keyed: Keyed,
     Path(name): Path<String>,
     Body(request): Body<PurgeRequest>,
 ) -> Answer<Json<Swept>> {
@@ -170,7 +172,7 @@ pub(super) async fn purge(
         ..MessageFilter::default()
     };
     let wanted = Wanted::from(filter);
-    let found = look(&app, &wanted, None, SWEEP_MAX, |_| true).await?;
+    let found = look(&app, &wanted, None, SWEEP_MAX, |record| keyed.covers(record)).await?;
     let more = found.next.is_some();
     if request.dry_run {
         let count = found.rows.len() as u64;
