@@ -15,6 +15,7 @@ use serde_json::{Value, json};
 use crate::api::milliseconds;
 use crate::app::App;
 use crate::problem::Answer;
+use crate::unhandled;
 
 /// How long an answer holds.
 const AGE: Duration = Duration::from_secs(1);
@@ -32,10 +33,17 @@ pub(crate) async fn looked(app: &App) -> Result<Health> {
     let find = async {
         let (admin, counts) =
             (app.punctual.admin(), app.node().live.costly_counts(app.clock.now()));
-        Ok(match counts {
+        let mut health = match counts {
             Some(counts) => admin.health_with(&counts).await,
             None => admin.health().await,
-        })
+        };
+        // A storage that cannot say is a reason of its own.
+        let unhandled = unhandled::reasons(app).await.unwrap_or_default();
+        if !unhandled.is_empty() {
+            health.condition = health.condition.max(Condition::Degraded);
+            health.reasons.extend(unhandled);
+        }
+        Ok(health)
     };
     app.node().health.get(&*app.clock, AGE, find).await
 }

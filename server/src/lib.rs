@@ -43,6 +43,7 @@ mod targets;
 #[cfg(feature = "otlp")]
 mod telemetry;
 mod template;
+mod unhandled;
 mod walk;
 mod webhooks;
 mod why;

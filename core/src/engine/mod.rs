@@ -28,6 +28,7 @@ mod service;
 mod settle;
 mod subscription;
 mod turns;
+mod unhandled;
 mod worker;
 
 pub(crate) use attempt::handle;
@@ -63,4 +64,5 @@ pub(crate) use subscription::{
 };
 pub use turns::LastTurn;
 pub(crate) use turns::Turns;
+pub(crate) use unhandled::Unhandled;
 pub(crate) use worker::{QueueWorker, Worked};

@@ -68,5 +68,6 @@ mod transactions;
 mod transfers;
 mod transport;
 mod transports;
+mod unhandled;
 mod walk;
 mod week;

@@ -5,9 +5,9 @@ use std::time::Duration;
 use axum::Json;
 use axum::extract::State;
 use punctual::Result;
-use punctual::client::{Ask, Assigned, REMOTE_LEASE_MAX};
+use punctual::client::{Ask, Assigned, REMOTE_LEASE_MAX, REMOTE_TOPICS_MAX};
 use punctual::clock::add;
-use punctual::model::Queue;
+use punctual::model::{Queue, Topic};
 use serde::Deserialize;
 use tokio::sync::oneshot;
 use utoipa::ToSchema;
@@ -29,8 +29,11 @@ const LIMIT_MAX: usize = 100;
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct ClaimRequest {
-    /// The queue. Everything in it comes, whatever its topic, so such workers have queues of their own.
+    /// The queue.
     queue: String,
+    /// The topics that the worker handles, 1 to 100; every topic of the queue when not given. Messages of the
+    /// server's own topics (`punctual.*`) are never handed out.
+    topics: Option<Vec<String>>,
     /// Who asks: a UUID chosen once per process, or a name.
     worker: String,
     /// The most messages it can start now: 1 to 100, 1 when not given.
@@ -94,6 +97,7 @@ fn checked(request: &ClaimRequest) -> Answer<(Ask, Duration)> {
     let queue = Queue::new(&request.queue).map_err(|error| {
         Problem::refused(format!("`queue`: {error}")).field("queue", error.to_string())
     })?;
+    let topics = request.topics.as_deref().map(topics).transpose()?;
     let limit = request.limit.unwrap_or(1);
     if !(1..=LIMIT_MAX).contains(&limit) {
         let problem = format!("must be between 1 and {LIMIT_MAX}");
@@ -109,7 +113,23 @@ fn checked(request: &ClaimRequest) -> Answer<(Ask, Duration)> {
         return Err(Problem::refused(format!("`wait` {problem}")).field("wait", problem));
     }
     let worker = identity(&request.worker)?;
-    Ok((Ask { queue, worker, limit, lease }, wait))
+    Ok((Ask { queue, topics, worker, limit, lease }, wait))
+}
+
+/// The topics that a worker names.
+fn topics(names: &[String]) -> Answer<Vec<Topic>> {
+    if !(1..=REMOTE_TOPICS_MAX).contains(&names.len()) {
+        let problem =
+            format!("name 1 to {REMOTE_TOPICS_MAX}, or leave it out for every topic of the queue");
+        return Err(Problem::refused(format!("`topics`: {problem}")).field("topics", problem));
+    }
+    let named = names.iter().enumerate().map(|(place, name)| {
+        let field = format!("topics[{place}]");
+        Topic::new(name).map_err(|error| {
+            Problem::refused(format!("`{field}`: {error}")).field(field, error.to_string())
+        })
+    });
+    named.collect()
 }
 
 /// The length of a lease.
