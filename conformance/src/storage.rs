@@ -58,6 +58,8 @@ pub mod steer;
 #[allow(missing_docs)]
 pub mod telling;
 #[allow(missing_docs)]
+pub mod topics;
+#[allow(missing_docs)]
 pub mod turns;
 #[allow(missing_docs)]
 pub mod unique;
@@ -112,6 +114,7 @@ fn cases() -> impl Iterator<Item = Case> {
         settle::CASES,
         steer::CASES,
         telling::CASES,
+        topics::CASES,
         turns::CASES,
         unique::CASES,
         wakeup::CASES,

@@ -8,6 +8,8 @@
 //! Instants are kept to the microsecond at least: a due time that is finer may be rounded up, so that
 //! nothing is ever claimed early, and every other instant may be cut down.
 
+mod topics;
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -21,6 +23,7 @@ use crate::model::{
     MessageRecord, Priority, ProcessId, Progress, Queue, Rate, State, Steer, Topic,
 };
 use crate::policy::{Permitted, Verdict};
+pub use topics::{FILTER_TOPICS_MAX, LOOK_MAX, TopicFilter};
 
 /// When a message is due that waits for something else than time.
 pub const END_OF_TIME: Timestamp = Timestamp::constant(253_402_207_200, 0);
@@ -54,6 +57,9 @@ pub trait Storage: Send + Sync + 'static {
     ///
     /// - Only pending messages with `due_at <= now`, ordered by priority (high first), due time, id.
     ///   With [`Claim::first`] that priority goes before all others, so that none starves.
+    /// - Only messages whose topic [`Claim::topics`] admits. The others keep their place and their due
+    ///   time, and those behind them are handed out; however many they are, they delay nothing but the
+    ///   search: a storage may put off looking again at a long row of them, for two seconds at most.
     /// - Counts the attempt. Every lease has a token greater than all before.
     /// - An exclusive message is not handed out while another message of its job is running, and a
     ///   scheduled one not while its job is paused; both keep their place.
@@ -162,7 +168,9 @@ pub trait Storage: Send + Sync + 'static {
     async fn restore(&self, records: Vec<MessageRecord>, now: Timestamp) -> Result<Vec<Enqueued>>;
 
     /// The earliest instant at which a line has something to do; in the past when it has it now.
-    /// Messages that wait for their turn do not count; a ring says when it comes.
+    /// Messages that wait for their turn do not count; a ring says when it comes. With
+    /// [`Line::Topics`] only messages count that its filter admits; behind [`LOOK_MAX`] others of a
+    /// priority the instant may be earlier than the truth.
     async fn next_due(&self, line: &Line) -> Result<Option<Timestamp>>;
 
     /// A handle that rings when a line may have become due earlier than [`Storage::next_due`] said.
@@ -242,12 +250,15 @@ pub struct Claim {
     pub running_max: Option<usize>,
     /// The priority that goes before all others this time.
     pub first: Option<Priority>,
+    /// Which topics are taken.
+    pub topics: TopicFilter,
 }
 
 impl Claim {
-    /// A claim without a limit for the whole queue, in the usual order.
+    /// A claim of every topic without a limit for the whole queue, in the usual order.
     pub fn new(queue: Queue, owner: ProcessId, limit: usize, until: Timestamp) -> Self {
-        Self { queue, owner, limit, until, running_max: None, first: None }
+        let (running_max, first, topics) = (None, None, TopicFilter::All);
+        Self { queue, owner, limit, until, running_max, first, topics }
     }
 }
 
@@ -520,10 +531,30 @@ pub struct Pruned {
 pub enum Line {
     /// The messages of a queue.
     Queue(Queue),
+    /// The messages of a queue that a claim with this filter may take. It rings whenever the queue does.
+    Topics(Queue, TopicFilter),
     /// The jobs.
     Jobs,
     /// The leases: rings when somebody asks for a running message to be cancelled. Never due.
     Leases,
+}
+
+impl Line {
+    /// Returns the queue whose messages these are.
+    pub fn queue(&self) -> Option<&Queue> {
+        match self {
+            Self::Queue(queue) | Self::Topics(queue, _) => Some(queue),
+            Self::Jobs | Self::Leases => None,
+        }
+    }
+
+    /// Returns the line whose bell rings for this one: a filter has no bell of its own.
+    pub fn bell(&self) -> Self {
+        match self {
+            Self::Topics(queue, _) => Self::Queue(queue.clone()),
+            other => other.clone(),
+        }
+    }
 }
 
 /// Rings when something may have become due earlier.

@@ -183,7 +183,16 @@ impl Rehearsal {
         };
         let counts = self.storage.counts(now).now_or_never();
         let Some(Ok(counts)) = counts else { return false };
-        let mut lines = counts.messages.into_keys().map(|(queue, _)| Line::Queue(queue));
+        let topics = self.punctual.process().registry.filter();
+        let queues = counts.messages.into_keys().map(|(queue, _)| queue);
+        // The lines of transports are emptied whatever the topic.
+        let mut lines = queues.map(|queue| {
+            if queue.is_reserved() {
+                Line::Queue(queue)
+            } else {
+                Line::Topics(queue, topics.clone())
+            }
+        });
         self.punctual.is_resting() && !is_due(&Line::Jobs) && !lines.any(|line| is_due(&line))
     }
 

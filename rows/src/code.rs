@@ -62,6 +62,7 @@ impl Code for DeadReason {
         (Self::TimedOut, 3),
         (Self::CrashLoop, 4),
         (Self::Refused, 5),
+        (Self::NoHandler, 6),
     ];
 }
 

@@ -21,6 +21,7 @@ use crate::app::App;
 use crate::auth;
 use crate::caller::{Caller, Role};
 use crate::problem::Answer;
+use crate::unhandled;
 
 /// How long an answer holds, however costly it was: a storage that is gone must show soon.
 const AGE: Duration = Duration::from_secs(1);
@@ -82,13 +83,19 @@ async fn of_process(app: &App) -> Result<Health> {
     let find = async {
         let (admin, counts) =
             (app.punctual.admin(), app.node().live.costly_counts(app.clock.now()));
-        let health = match counts {
+        let mut health = match counts {
             Some(counts) => admin.health_with(&counts).await,
             None => admin.health().await,
         };
         if health.storage_latency.is_none() {
             // Lists that were costly to find are not given out as if they were current.
             app.node().forget_lists();
+        }
+        // A storage that cannot say is a reason of its own.
+        let unhandled = unhandled::reasons(app).await.unwrap_or_default();
+        if !unhandled.is_empty() {
+            health.condition = health.condition.max(Condition::Degraded);
+            health.reasons.extend(unhandled);
         }
         Ok(health)
     };

@@ -46,6 +46,7 @@ mod targets;
 mod telemetry;
 mod template;
 mod tls;
+mod unhandled;
 mod walk;
 mod webhooks;
 mod why;

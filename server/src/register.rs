@@ -77,6 +77,8 @@ pub(crate) struct Elsewhere {
     name: String,
     host: Option<String>,
     queue: RegisteredQueue,
+    /// The topics it asked for; none for all.
+    topics: Option<Vec<String>>,
     lease: Duration,
 }
 
@@ -85,7 +87,10 @@ impl Elsewhere {
         let queue =
             RegisteredQueue { name: ask.queue.to_string(), concurrency: ask.limit, running: 0 };
         let host = caller.from.map(|address| address.to_string());
-        Self { worker: ask.worker, name: name.trim().to_owned(), host, queue, lease: ask.lease }
+        let topics = ask.topics.as_ref();
+        let topics = topics.map(|topics| topics.iter().map(ToString::to_string).collect());
+        let (worker, name, lease) = (ask.worker, name.trim().to_owned(), ask.lease);
+        Self { worker, name, host, queue, topics, lease }
     }
 }
 
@@ -190,7 +195,7 @@ pub(crate) async fn met(app: &App, worker: Elsewhere) -> Result<()> {
         kind: HTTP.to_owned(),
         roles: vec!["worker".to_owned()],
         queues,
-        topics: None,
+        topics: worker.topics,
         started_at: before.map_or(now, |before| before.0.started_at),
         memory_bytes: None,
         running: 0,

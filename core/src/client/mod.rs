@@ -34,7 +34,8 @@ pub use publish::{Publish, Published};
 pub use publisher::Publisher;
 pub use queues::{QueueStatus, Queues};
 pub use remote::{
-    Ask, Assigned, REMOTE_BATCH_MAX, REMOTE_LEASE_MAX, REMOTE_WAIT_MAX, Remote, Report, Ticket,
+    Ask, Assigned, REMOTE_BATCH_MAX, REMOTE_LEASE_MAX, REMOTE_TOPICS_MAX, REMOTE_WAIT_MAX, Remote,
+    Report, Ticket,
 };
 pub use request::{REPLY_TIMEOUT_DEFAULT, Reply, Request};
 pub use subscriptions::Subscriptions;

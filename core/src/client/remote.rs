@@ -14,11 +14,13 @@ use crate::engine::{Crew, Process, remote};
 use crate::error::{Error, Result};
 use crate::event::Event;
 use crate::handler::{Outcome, Progress};
-use crate::model::{Body, ExecutionId, LeaseRef, MessageId, ProcessId, Queue};
-use crate::storage::{Claimed, Extended, Keep, Line, Settled, Wakeup};
+use crate::model::{Body, ExecutionId, LeaseRef, MessageId, ProcessId, Queue, Topic};
+use crate::storage::{Claimed, Extended, Keep, Line, Settled, TopicFilter, Wakeup};
 
 /// The most messages in one claim, and leases in one extension.
 pub const REMOTE_BATCH_MAX: usize = 1_000;
+/// The most topics a worker elsewhere may name.
+pub const REMOTE_TOPICS_MAX: usize = 100;
 /// The longest lease a worker elsewhere may ask for.
 pub const REMOTE_LEASE_MAX: Duration = Duration::from_secs(24 * 60 * 60);
 /// The longest wait for something to do.
@@ -27,14 +29,29 @@ pub const REMOTE_WAIT_MAX: Duration = Duration::from_secs(5 * 60);
 /// What a worker elsewhere asks for.
 #[derive(Clone, Debug)]
 pub struct Ask {
-    /// The queue. Everything in it comes, whatever its topic, so such workers have queues of their own.
+    /// The queue.
     pub queue: Queue,
+    /// The topics the worker handles, at most [`REMOTE_TOPICS_MAX`]; none for every topic of the queue.
+    /// Messages of Punctual's own topics are never handed out.
+    pub topics: Option<Vec<Topic>>,
     /// Who asks; an identity that is new at every start of the worker.
     pub worker: ProcessId,
     /// The most messages it can start now, at most [`REMOTE_BATCH_MAX`].
     pub limit: usize,
     /// How long it has without extending, at most [`REMOTE_LEASE_MAX`].
     pub lease: Duration,
+}
+
+impl Ask {
+    /// Returns which messages of the queue may be handed out.
+    pub(crate) fn filter(&self) -> TopicFilter {
+        match &self.topics {
+            Some(topics) => {
+                TopicFilter::only(topics.iter().filter(|topic| !topic.is_system()).cloned())
+            }
+            None => TopicFilter::NotSystem,
+        }
+    }
 }
 
 /// A message in the hands of a worker elsewhere.
@@ -141,6 +158,7 @@ impl Remote {
         self.check(&ask)?;
         let settler = self.crew.settling()?;
         let until = self.bounded(until);
+        let line = Line::Topics(ask.queue.clone(), ask.filter());
         // Before the first look, so that nothing is missed between the two.
         let mut bells = Bells::of(&self.process, &ask.queue);
         loop {
@@ -149,7 +167,7 @@ impl Remote {
             if !assigned.is_empty() || now >= until || self.process.stop.is_requested() {
                 return Ok(assigned);
             }
-            let next = self.process.storage.next_due(&bells.line).await?;
+            let next = self.process.storage.next_due(&line).await?;
             // What is due and was not handed out waits for its turn: a bell says when to ask again.
             let at = next.filter(|next| *next > now).map_or(until, |next| next.min(until));
             bells.rung(&self.process, at).await;
@@ -249,6 +267,9 @@ impl Remote {
     fn check(&self, ask: &Ask) -> Result<()> {
         check_count("messages", ask.limit)?;
         check_lease(ask.lease)?;
+        if let Some(topics) = &ask.topics {
+            check_topics(topics)?;
+        }
         if ask.queue.is_reserved() {
             return Err(Error::invalid(format!(
                 "the line {:?} belongs to a transport and cannot be worked on",
@@ -272,6 +293,21 @@ fn check_count(what: &str, count: usize) -> Result<()> {
     Err(Error::invalid(format!("{count} {what} at once; ask for 1 to {REMOTE_BATCH_MAX}")))
 }
 
+fn check_topics(topics: &[Topic]) -> Result<()> {
+    if let Some(topic) = topics.iter().find(|topic| topic.is_system()) {
+        return Err(Error::invalid(format!(
+            "the topic {topic:?} belongs to Punctual and is never handed out; leave it out"
+        )));
+    }
+    if (1..=REMOTE_TOPICS_MAX).contains(&topics.len()) {
+        return Ok(());
+    }
+    Err(Error::invalid(format!(
+        "{} topics; name 1 to {REMOTE_TOPICS_MAX}, or none at all for every topic of the queue",
+        topics.len()
+    )))
+}
+
 fn check_lease(lease: Duration) -> Result<()> {
     if !lease.is_zero() && lease <= REMOTE_LEASE_MAX {
         return Ok(());
@@ -291,7 +327,7 @@ struct Bells {
 
 impl Bells {
     fn of(process: &Process, queue: &Queue) -> Self {
-        let line = Line::Queue(queue.clone());
+        let line = Line::Topics(queue.clone(), TopicFilter::NotSystem);
         let (stored, seen) = (process.storage.wakeup(&line), process.watched.listen(&line));
         Self { line, stored, seen, switched: process.queues.wakeup() }
     }

@@ -164,7 +164,8 @@ pub(crate) async fn handle(
     context: &Context,
 ) -> Option<Report> {
     let Some(registration) = process.registry.get(&message.topic) else {
-        return Some(Report::NoHandler);
+        let since = process.registry.unhandled.since(message.id, context.started_at());
+        return Some(Report::NoHandler { since });
     };
     handle_by(process, registration, message, terms, context).await
 }

@@ -30,6 +30,7 @@ mod settle;
 mod subscription;
 mod term_layers;
 mod turns;
+mod unhandled;
 mod worker;
 
 pub(crate) use attempt::handle;
@@ -66,4 +67,5 @@ pub(crate) use subscription::{
 pub(crate) use term_layers::TermLayers;
 pub use turns::LastTurn;
 pub(crate) use turns::Turns;
+pub(crate) use unhandled::Unhandled;
 pub(crate) use worker::{QueueWorker, Worked};

@@ -1,18 +1,22 @@
 //! Topics and their handlers. Filled while the process is built, then only read: one lookup by name
-//! per attempt, no lock.
+//! per attempt, no lock. What has no handler here is remembered beside them.
 
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
 
+use super::Unhandled;
 use crate::error::{Error, Result};
 use crate::handler::AnyHandler;
 use crate::model::{Terms, Topic};
 use crate::policy::EffectiveTerms;
+use crate::storage::TopicFilter;
 
 /// Which handler a topic has.
 #[derive(Default)]
 pub(crate) struct Registry {
     registrations: HashMap<Topic, Registration>,
+    /// What this process gives back for want of a handler.
+    pub(crate) unhandled: Unhandled,
 }
 
 /// A handler and what it says about the attempts of its messages.
@@ -54,6 +58,11 @@ impl Registry {
     /// Every topic that has a handler, in no order.
     pub(crate) fn topics(&self) -> impl Iterator<Item = &Topic> {
         self.registrations.keys()
+    }
+
+    /// Which topics a claim of this process takes: those that have a handler.
+    pub(crate) fn filter(&self) -> TopicFilter {
+        TopicFilter::only(self.topics().cloned())
     }
 
     /// Whether a topic has a handler.

@@ -43,7 +43,9 @@ pub(crate) async fn claim(
         return Ok(Vec::new());
     }
     let now = alive(process, process.now()).await?;
-    let next = process.storage.next_due(&Line::Queue(ask.queue.clone())).await?;
+    let topics = ask.filter();
+    let line = Line::Topics(ask.queue.clone(), topics.clone());
+    let next = process.storage.next_due(&line).await?;
     if next.is_none_or(|next| next > now) {
         return Ok(Vec::new());
     }
@@ -57,6 +59,7 @@ pub(crate) async fn claim(
     let claim = Claim {
         running_max: process.queues.running_max(&ask.queue),
         first: favoured(full_claims.load(Ordering::Relaxed)),
+        topics,
         ..Claim::new(ask.queue.clone(), ask.worker, ask.limit, until)
     };
     let claimed = process.storage.claim(claim, now).await?;

@@ -138,7 +138,12 @@ impl Settler {
         let process = &**self.process();
         let now = process.now();
         let report = if started.extras.acknowledged { self.without_return(report) } else { report };
+        let is_unhandled = matches!(report, Report::NoHandler { .. });
         let judged = judge(&case(&started.delivery, &started.terms, now), report);
+        let is_given_back = is_unhandled && judged.verdict.again_at().is_some();
+        if is_unhandled && !is_given_back {
+            process.registry.unhandled.forget(started.context.message_id());
+        }
         tell(process, &started.context, &judged, now);
         let Started { delivery, terms, context, entered, extras } = *started;
         let execution = Arc::new(context.execution(judged.ending, judged.note.clone(), now));
@@ -146,8 +151,11 @@ impl Settler {
             let again_at = judged.verdict.again_at();
             process.hooks.failed(&delivery.message, &execution, again_at);
         }
-        process.recent.push(&execution);
-        let recorded = is_recorded(&terms, &judged);
+        // Nothing was attempted, so nothing of it goes into the history.
+        let recorded = !is_given_back && is_recorded(&terms, &judged);
+        if !is_given_back {
+            process.recent.push(&execution);
+        }
         match delivery.receipt {
             Receipt::Lease(receipt) => {
                 let LeaseReceipt { claimed, storage } = *receipt;

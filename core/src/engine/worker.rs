@@ -1,6 +1,6 @@
 //! The worker of a queue: messages into attempts, as many at once as there are slots. It claims only what
-//! can start now, and it never waits for a whole batch: each attempt is its own task. What transports
-//! deliver is received in `subscription/worker.rs`.
+//! can start now and has a handler here, and it never waits for a whole batch: each attempt is its own task.
+//! What transports deliver is received in `subscription/worker.rs`.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use crate::clock::add;
 use crate::error::Result;
 use crate::event::Event;
 use crate::model::{Priority, Queue};
-use crate::storage::{Claim, Claimed, Line, Wakeup};
+use crate::storage::{Claim, Claimed, Line, TopicFilter, Wakeup};
 use crate::transport::{Delivery, LeaseReceipt, Receipt};
 
 /// The most messages in one claim.
@@ -41,6 +41,8 @@ pub(crate) struct QueueWorker {
     process: Arc<Process>,
     settler: Settler,
     queue: Queue,
+    /// The topics that have a handler here.
+    topics: TopicFilter,
     name: String,
     slots: Arc<Slots>,
     running_max: Option<usize>,
@@ -55,13 +57,26 @@ impl QueueWorker {
         let slots = process.queues.serve(&worked);
         let Worked { queue, running_max, .. } = worked;
         let name = format!("worker of {queue}");
-        let (rates, claimed_last, full_claims) = (Rates::default(), 0, 0);
-        Self { process, settler, queue, name, slots, running_max, rates, claimed_last, full_claims }
+        let topics = process.registry.filter();
+        let rates = Rates::default();
+        let (claimed_last, full_claims) = (0, 0);
+        Self {
+            process,
+            settler,
+            queue,
+            topics,
+            name,
+            slots,
+            running_max,
+            rates,
+            claimed_last,
+            full_claims,
+        }
     }
 
     /// The line it works on.
     fn line(&self) -> Line {
-        Line::Queue(self.queue.clone())
+        Line::Topics(self.queue.clone(), self.topics.clone())
     }
 
     /// Whatever may give it something to do: the storage, the lookout, slots that became free, switches.
@@ -120,6 +135,7 @@ impl Service for QueueWorker {
         let claim = Claim {
             running_max: self.running_max,
             first: favoured(self.full_claims),
+            topics: self.topics.clone(),
             ..Claim::new(self.queue.clone(), self.process.id, limit, until)
         };
         let claimed = self.process.storage.claim(claim, now).await?;
@@ -140,8 +156,9 @@ impl Service for QueueWorker {
         }
         let next = self.process.storage.next_due(&self.line()).await?;
         Ok(match next {
-            // It is due and was not handed out: others run as many as may. Nobody rings for that.
-            Some(at) if self.running_max.is_some() && at <= now => {
+            // It is due and was not handed out: others run as many as may, or it lies behind many
+            // messages of other topics. Nobody rings for that.
+            Some(at) if at <= now && (self.running_max.is_some() || self.claimed_last == 0) => {
                 Turn::At(add(now, self.process.options.poll_interval))
             }
             Some(at) => Turn::At(at),

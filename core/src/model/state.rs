@@ -222,6 +222,8 @@ pub enum DeadReason {
     CrashLoop,
     /// Its transport refuses it for good, as one that is too large.
     Refused,
+    /// No process had a handler for its topic.
+    NoHandler,
 }
 
 impl DeadReason {
@@ -234,6 +236,7 @@ impl DeadReason {
             Self::TimedOut => "timed out",
             Self::CrashLoop => "crash loop",
             Self::Refused => "refused",
+            Self::NoHandler => "no handler",
         }
     }
 }

@@ -45,5 +45,6 @@ pub use rescue::rescue;
 pub use retry::{Backoff, INTERVALS_MAX, Retry, RetryFacts};
 pub use timeout::timeout;
 pub use verdict::{
-    Case, Judged, NOTE_LENGTH_MAX, Report, Verdict, Why, bounded, is_expired, judge,
+    Case, Judged, NO_HANDLER_BUDGET, NOTE_LENGTH_MAX, Report, Verdict, Why, bounded, is_expired,
+    judge,
 };

@@ -9,11 +9,16 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 use super::{EffectiveTerms, RetryFacts};
-use crate::clock::add;
+use crate::clock::{add, between};
 use crate::model::{DeadReason, Ending, Message, OnTimeout, SkipReason, StateChange};
 
 /// The most bytes of an error or a note that are kept; the rest is cut off.
 pub const NOTE_LENGTH_MAX: usize = 4_096;
+/// How long a process gives a message back that it has no handler for, before the message is dead.
+pub const NO_HANDLER_BUDGET: Duration = Duration::from_secs(24 * 60 * 60);
+/// The shortest and the longest wait before such a message is due again. Between them it waits as long as
+/// it has been given back already.
+const NO_HANDLER_WAITS: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(60)];
 
 /// A finished decision about a message. A storage stores it and decides nothing itself.
 #[derive(Clone, Debug, PartialEq)]
@@ -58,7 +63,7 @@ impl Verdict {
             Self::Done => StateChange::Done,
             Self::Again { why: Why::Retry, .. } => StateChange::Retry,
             Self::Again { why: Why::Snooze, .. } => StateChange::Snooze,
-            Self::Again { why: Why::Release, .. } => StateChange::Release,
+            Self::Again { why: Why::Release | Why::NoHandler, .. } => StateChange::Release,
             Self::Again { why: Why::Rescue, .. } => StateChange::Rescue,
             Self::Dead { .. } => StateChange::Bury,
             Self::Cancelled => StateChange::Cancel,
@@ -75,6 +80,8 @@ pub enum Why {
     Snooze,
     /// Shutdown gave it back.
     Release,
+    /// A process without its handler gave it back.
+    NoHandler,
     /// Its process was lost.
     Rescue,
 }
@@ -118,8 +125,11 @@ pub enum Report {
         /// What it said.
         error: Arc<str>,
     },
-    /// No handler here has this topic; another node may have, as during a deploy.
-    NoHandler,
+    /// This process has no handler for the topic; another one may have, as during a deployment.
+    NoHandler {
+        /// When this process first gave the message back for that reason.
+        since: Timestamp,
+    },
     /// The body could not be read.
     Poison {
         /// What is wrong with it.
@@ -186,10 +196,7 @@ pub fn judge(case: &Case<'_>, report: Report) -> Judged {
         Report::Failed { error } => case.failure(Ending::Failed, &error, None),
         Report::TimedOut { timeout } => case.timed_out(timeout),
         Report::Panicked { error } => case.failure(Ending::Panicked, &error, None),
-        Report::NoHandler => {
-            let error = format!("no handler here has the topic {:?}", case.message.topic);
-            case.failure(Ending::NoHandler, &Arc::from(error), None)
-        }
+        Report::NoHandler { since } => case.no_handler(since),
         Report::Poison { error } => return dead(DeadReason::Poison, Ending::Poison, &error),
         Report::Spent => {
             let error = format!("delivery {} is one too many; the last one was lost", case.attempt);
@@ -270,6 +277,26 @@ impl Case<'_> {
             verdict: counted.again(add(self.now, wait), Why::Snooze, None),
             ending: Ending::Snoozed,
             note: None,
+        }
+    }
+
+    /// Gives the message back at no cost for another process, until the budget of that is spent.
+    fn no_handler(&self, since: Timestamp) -> Judged {
+        let (topic, waited) = (&self.message.topic, between(since, self.now));
+        if waited >= NO_HANDLER_BUDGET {
+            let hours = NO_HANDLER_BUDGET.as_secs() / 3_600;
+            let error = format!(
+                "no handler anywhere: in {hours} hours no process had one for the topic {topic:?}"
+            );
+            return dead(DeadReason::NoHandler, Ending::NoHandler, &Arc::from(error));
+        }
+        let [shortest, longest] = NO_HANDLER_WAITS;
+        let due_at = add(self.now, waited.clamp(shortest, longest));
+        let note: Arc<str> = Arc::from(format!("no handler here has the topic {topic:?}"));
+        Judged {
+            verdict: self.given_back().again(due_at, Why::NoHandler, Some(note.clone())),
+            ending: Ending::Released,
+            note: Some(note),
         }
     }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::Punctual;
 use crate::clock::Clock;
-use crate::model::{Topic, TransportName};
+use crate::model::{Message, Topic, TransportName};
 use crate::transport::Transport;
 
 impl Punctual {
@@ -17,6 +17,12 @@ impl Punctual {
         let mut topics: Vec<Topic> = process.registry.topics().cloned().collect();
         topics.sort();
         topics
+    }
+
+    /// Returns how many attempts a message may have: as it says itself, else as its handler here says, else
+    /// as is usual; none without a limit. A handler in another process may say otherwise.
+    pub fn attempts_max(&self, message: &Message) -> Option<u32> {
+        self.process().terms(message).retry.attempts_max
     }
 
     /// The time as this process knows it.

@@ -70,5 +70,6 @@ mod transactions;
 mod transfers;
 mod transport;
 mod transports;
+mod unhandled;
 mod walk;
 mod week;

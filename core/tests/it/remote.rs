@@ -18,7 +18,7 @@ use crate::harness::{Bench, Log, instant, rest, seconds, world};
 const WORKER: ProcessId = ProcessId::from_uuid(Uuid::from_u128(7));
 
 fn ask(limit: usize) -> Ask {
-    Ask { queue: Queue::default(), worker: WORKER, limit, lease: seconds(30) }
+    Ask { queue: Queue::default(), topics: None, worker: WORKER, limit, lease: seconds(30) }
 }
 
 /// A process that handles nothing itself.

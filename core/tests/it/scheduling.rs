@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use punctual::inspect::{ExecutionFilter, MessageFilter, Page};
-use punctual::model::{Ending, JobPhase, MessageRecord, Retirement, Source, State};
+use punctual::model::{Ending, JobPhase, MessageRecord, Retirement, SkipReason, Source, State};
 use punctual::schedule::{Reach, Spread};
 use punctual::{Context, Inspect, Job, JobBuilder, Misfire, Occurrence, Overlap, Retry, Schedule};
 
@@ -125,7 +125,7 @@ async fn a_handler_receives_the_occurrence_or_the_payload_of_its_job() {
 
 // spec: U-20, T-29
 #[tokio::test]
-async fn an_unknown_handler_fails_only_its_own_message() {
+async fn a_job_without_a_handler_waits_and_disturbs_nothing_else() {
     let log = Log::default();
     let bench = Bench::start(|builder| {
         builder
@@ -137,8 +137,9 @@ async fn an_unknown_handler_fails_only_its_own_message() {
     assert_eq!(log.len(), 2);
     let history = bench.punctual.admin().history("orphan", Page::first(9)).await.unwrap();
     let endings: Vec<Ending> = history.rows.iter().map(|run| run.ending).collect();
-    assert_eq!(endings, [Ending::NoHandler, Ending::NoHandler]);
-    assert_eq!(history.rows[0].note.as_deref(), Some("no handler here has the topic \"orphan\""));
+    assert_eq!(endings, [Ending::Skipped(SkipReason::Overlap)], "the first run still waits");
+    let counts = bench.storage.counts(bench.clock.now()).await.unwrap();
+    assert_eq!((counts.total(State::Pending), counts.total(State::Dead)), (1, 0));
 }
 
 // spec: T-31, U-26

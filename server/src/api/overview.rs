@@ -167,7 +167,7 @@ async fn looked(app: &App) -> Result<OverviewView> {
         late: late(&status, now),
         problem_queues: problem_queues(queues, &processes),
         dead: DeadView { count: counts.total(Stored::Dead), groups: items(groups) },
-        running: running.iter().map(|record| MessageView::new(record, now)).collect(),
+        running: running.iter().map(|record| MessageView::of(app, record, now)).collect(),
         next: next(&status, now),
         workers: processes.len(),
         marks: marks.split_off(surplus),

@@ -251,3 +251,60 @@ async fn a_worker_that_is_not_heard_of_is_forgotten() {
     let list = until(&site, "/api/v1/workers", alone).await;
     assert_eq!(list["items"][0]["kind"], "server", "a node that beats stays");
 }
+
+// spec: T-29
+#[tokio::test]
+async fn a_server_leaves_what_it_has_no_handler_for_to_workers_over_http() {
+    let site = Site::with(|builder| builder.handler("mail", async || {}).queue("default", 4));
+    start(&site).await;
+    let id = publish(&site, &json!({ "topic": "greet" })).await;
+    let path = format!("/api/v1/messages/{id}");
+    for _ in 0..90 {
+        site.clock.advance(Duration::from_secs(1));
+        settle().await;
+    }
+    let shown = site.get(&path).await.json;
+    assert_eq!((&shown["state"], &shown["attempt"]), (&json!("pending"), &json!(0)), "{shown}");
+    assert_eq!(shown["attempts_max"], 5, "the limit that is in force");
+    assert_eq!(shown["why"]["word"], "no_handler");
+    let health = site.get("/health").await.json;
+    assert_eq!(health["condition"], "degraded", "{health}");
+    let reason = health["reasons"][0].as_str().unwrap();
+    assert!(reason.contains("\"default\"") && reason.contains("no known process"), "{reason}");
+    let request = json!({ "queue": "default", "worker": WORKER });
+    let claimed = site.post("/api/v1/work/claim", &request).await.json;
+    let item = &claimed["items"][0];
+    assert_eq!((&item["message"]["id"], &item["attempt"]), (&json!(id), &json!(1)), "{claimed}");
+    assert_eq!((&item["attempts_max"], &item["message"]["attempts_max"]), (&json!(5), &json!(5)));
+    site.clock.advance(Duration::from_secs(2));
+    let health = site.get("/health").await.json;
+    assert_eq!(health["condition"], "healthy", "somebody takes whatever comes: {health}");
+}
+
+#[tokio::test]
+async fn a_worker_gets_the_topics_it_names() {
+    let site = site().await;
+    let publish_to = async |topic: &str| publish(&site, &json!({ "topic": topic })).await;
+    publish_to("fax").await;
+    let mail = publish_to("mail").await;
+    let claim = async |topics: Value| {
+        let request = json!({ "queue": "default", "worker": WORKER, "limit": 9, "topics": topics });
+        site.post("/api/v1/work/claim", &request).await
+    };
+    let claimed = claim(json!(["mail", "post"])).await.json;
+    assert_eq!(claimed["items"].as_array().unwrap().len(), 1, "{claimed}");
+    assert_eq!(claimed["items"][0]["message"]["id"], json!(mail));
+    let many: Vec<String> = (0..101).map(|number| format!("t{number}")).collect();
+    for (topics, said) in [
+        (json!([]), "name 1 to 100"),
+        (json!(many), "name 1 to 100"),
+        (json!(["mail", ""]), "topics[1]"),
+        (json!(["punctual.http"]), "keeps for itself"),
+    ] {
+        let answered = claim(topics).await;
+        assert_eq!(answered.status, StatusCode::UNPROCESSABLE_ENTITY, "{}", answered.text);
+        assert!(answered.text.contains(said), "{}", answered.text);
+    }
+    let workers = site.get("/api/v1/workers").await.text;
+    assert!(workers.contains("post"), "{workers}");
+}

@@ -2,10 +2,12 @@
 //! (Finding F1 of the security review.)
 
 use axum::http::StatusCode;
+use punctual::Roles;
 use punctual_server::{COMMAND_TOPIC, HTTP_TOPIC, PUBLISH_TOPIC, Role, WEBHOOK_TOPIC};
 use serde_json::json;
 
-use crate::site::Answered;
+use crate::living::{settle, start};
+use crate::site::{Answered, Site};
 use crate::work::idle;
 
 fn is_refused(answered: &Answered) {
@@ -67,4 +69,36 @@ async fn a_message_of_a_job_with_a_target_can_be_sent_again_but_not_cloned() {
     assert!(cancelled.status.is_success(), "{}", cancelled.text);
     let redriven = admin.post(&format!("/api/v1/messages/{id}/redrive"), &json!({})).await;
     assert!(redriven.status.is_success(), "{}", redriven.text);
+}
+
+// Finding F8: claiming showed the targets of the server, with their secrets.
+#[tokio::test]
+async fn a_claim_never_hands_out_a_message_of_a_topic_of_the_server() {
+    let site = Site::with(|builder| builder.roles(Roles { worker: false, ..Roles::ALL }));
+    start(&site).await;
+    let admin = site.as_role(Role::Admin);
+    let target = json!({ "url": "https://example.com", "headers": { "X-Plain": "secret" } });
+    let job = json!({ "name": "ping", "cron": "0 2 * * *", "http": target });
+    let made = admin.post("/api/v1/jobs", &job).await;
+    assert_eq!(made.status, StatusCode::CREATED, "{}", made.text);
+    let run = admin.post("/api/v1/jobs/ping/trigger", &json!({})).await;
+    assert!(run.status.is_success(), "{}", run.text);
+    let sent = site.post("/api/v1/messages", &json!({ "topic": "mail" })).await;
+    for wait in ["0s", "5s"] {
+        let request =
+            json!({ "queue": "default", "worker": "curious", "limit": 100, "wait": wait });
+        let claiming = site.post("/api/v1/work/claim", &request);
+        let moving = async {
+            for _ in 0..10 {
+                settle().await;
+                site.clock.advance(std::time::Duration::from_secs(1));
+            }
+        };
+        let (claimed, ()) = futures_util::join!(claiming, moving);
+        assert!(!claimed.text.contains("secret"), "{}", claimed.text);
+        let items = claimed.json["items"].as_array().unwrap();
+        assert!(items.iter().all(|item| item["message"]["id"] == sent.json["id"]));
+    }
+    let listed = site.get(&format!("/api/v1/messages?topic={HTTP_TOPIC}")).await.json;
+    assert_eq!(listed["items"][0]["state"], "pending");
 }

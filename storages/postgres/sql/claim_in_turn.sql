@@ -1,5 +1,5 @@
 -- The claim of a queue in which messages share limits: what `claim` would take, and of those that were
--- found to be possible ($9) as many as their limits still allow. Whoever claims under a limit holds its
+-- found to be possible ($11) as many as their limits still allow. Whoever claims under a limit holds its
 -- lock, so what runs is counted here, in a statement that began after the lock was given.
 WITH plain AS MATERIALIZED (
     SELECT due.place, mark.n, due.due_at, due.id
@@ -9,7 +9,7 @@ WITH plain AS MATERIALIZED (
         FROM {schema}.message m
         WHERE m.state = 0 AND m.lane IS NULL AND m.queue = $1 AND m.priority = mark.priority
           AND m.due_at <= $2 AND (m.due_at, m.id) > (mark.due_at, mark.id)
-          AND {turn} AND {first}
+          AND {fits} AND {turn} AND {first}
         ORDER BY m.due_at, m.id
         LIMIT $3
         FOR UPDATE OF m SKIP LOCKED
@@ -19,7 +19,7 @@ WITH plain AS MATERIALIZED (
     SELECT m.ctid AS place, array_position($5::int2[], m.priority)::int8 AS n, m.due_at, m.id, m.lane,
         m.lane_max
     FROM {schema}.message m
-    WHERE m.id = ANY($9::uuid[]) AND m.state + 0 = 0 AND m.due_at <= $2 AND {turn}
+    WHERE m.id = ANY($11::uuid[]) AND m.state + 0 = 0 AND m.due_at <= $2 AND {turn}
     FOR UPDATE OF m SKIP LOCKED
 ), ranked AS (
     SELECT l.*, row_number() OVER (PARTITION BY l.lane ORDER BY l.n, l.due_at, l.id) AS place_in_lane,

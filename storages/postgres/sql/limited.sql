@@ -3,7 +3,8 @@
 --
 -- The first of them are looked at in their order. When those are a crowd over its limit ($5 of them,
 -- and not enough that may go), each limit is looked at for itself, so that a crowd hides nobody.
--- `state > 0` and `state = $7`, which is 0, keep the indexes out that are not by limit.
+-- At most $8 limits are looked at. `state > 0` and `state = $7`, which is 0, keep the indexes out that are
+-- not by limit.
 WITH RECURSIVE near AS MATERIALIZED (
     SELECT level.n, m.*
     FROM unnest($3::int2[]) WITH ORDINALITY AS level(priority, n)
@@ -11,7 +12,7 @@ WITH RECURSIVE near AS MATERIALIZED (
         SELECT m.id, m.lane, m.lane_max, m.due_at, CASE WHEN m.exclusive THEN m.job END AS job
         FROM {schema}.message m
         WHERE m.state = 0 AND m.lane IS NOT NULL AND m.queue = $1 AND m.priority = level.priority
-          AND m.due_at <= $2 AND {turn} AND {alone}
+          AND m.due_at <= $2 AND {fits} AND {turn} AND {alone}
         ORDER BY m.due_at, m.id
         LIMIT $5
     ) AS m
@@ -32,7 +33,7 @@ WITH RECURSIVE near AS MATERIALIZED (
     SELECT (SELECT m.lane FROM {schema}.message m
             WHERE m.lane > f.lane AND m.state = $7 ORDER BY m.lane LIMIT 1), f.n + 1
     FROM far_name f
-    WHERE f.lane IS NOT NULL AND f.n < 10000
+    WHERE f.lane IS NOT NULL AND f.n < $8
 ), far_lane AS MATERIALIZED (
     SELECT f.lane,
         (SELECT count(*) FROM {schema}.message r WHERE r.lane = f.lane AND r.state > 0) AS running
@@ -47,7 +48,7 @@ WITH RECURSIVE near AS MATERIALIZED (
         SELECT m.id, m.lane_max, m.due_at, CASE WHEN m.exclusive THEN m.job END AS job
         FROM {schema}.message m
         WHERE m.lane = f.lane AND m.state = $7 AND m.queue = $1 AND m.priority = level.priority
-          AND m.due_at <= $2 AND {turn} AND {alone}
+          AND m.due_at <= $2 AND {fits} AND {turn} AND {alone}
         ORDER BY m.due_at, m.id
         LIMIT $6
     ) AS m

@@ -1,16 +1,31 @@
 -- The earliest message of each queue that need not wait for its turn: one short walk per priority, and
 -- the same for messages that share limits, passing over those whose limit is reached. Where the first
--- hundred of a priority are a crowd over its limit, each limit is looked at for itself.
+-- hundred of a priority are a crowd over its limit, each limit is looked at for itself. With a topic filter
+-- ($3: not Punctual's own; $4: the keys of an object) no more than $5 messages of a priority are walked
+-- over; behind them the instant of the last one is returned.
 SELECT l.n, least((
     SELECT min(first.due_at)
     FROM generate_series(0, 9) AS level(priority)
     CROSS JOIN LATERAL (
-        SELECT m.due_at
-        FROM {schema}.message m
-        WHERE m.state = 0 AND m.lane IS NULL AND m.queue = l.queue AND m.priority = level.priority
-          AND {turn}
-        ORDER BY m.due_at, m.id
-        LIMIT 1
+        SELECT coalesce((
+            SELECT near.due_at
+            FROM (
+                SELECT m.due_at, m.id, ({among} AND {turn}) AS fits
+                FROM {schema}.message m
+                WHERE m.state = 0 AND m.lane IS NULL AND m.queue = l.queue AND m.priority = level.priority
+                ORDER BY m.due_at, m.id
+                LIMIT l.walked
+            ) AS near
+            WHERE near.fits
+            ORDER BY near.due_at, near.id
+            LIMIT 1
+        ), CASE WHEN l.walked IS NOT NULL THEN (
+            SELECT m.due_at
+            FROM {schema}.message m
+            WHERE m.state = 0 AND m.lane IS NULL AND m.queue = l.queue AND m.priority = level.priority
+            ORDER BY m.due_at, m.id
+            LIMIT 1 OFFSET l.walked - 1
+        ) END) AS due_at
     ) AS first
 ), limited.due_at, CASE WHEN limited.is_crowded THEN (
     WITH RECURSIVE name AS (
@@ -31,13 +46,17 @@ SELECT l.n, least((
         SELECT m.due_at, m.lane_max
         FROM {schema}.message m
         WHERE m.lane = f.lane AND m.state = $2 AND m.queue = l.queue AND m.priority = level.priority
-          AND {turn}
+          AND {among} AND {turn}
         ORDER BY m.due_at, m.id
         LIMIT 100
     ) AS m
     WHERE f.running < m.lane_max
 ) END) AS due_at, (SELECT min(j.due_at) FROM {schema}.job j WHERE j.due_at IS NOT NULL) AS jobs_due_at
-FROM unnest($1::text[]) WITH ORDINALITY AS l(queue, n)
+FROM (
+    SELECT q.queue, q.n, q.own, q.topics::jsonb AS topics,
+        CASE WHEN q.own OR q.topics IS NOT NULL THEN $5::int8 END AS walked
+    FROM unnest($1::text[], $3::bool[], $4::text[]) WITH ORDINALITY AS q(queue, own, topics, n)
+) AS l
 CROSS JOIN LATERAL (
     SELECT min(level.due_at) AS due_at, bool_or(level.due_at IS NULL AND level.is_crowd) AS is_crowded
     FROM (
@@ -49,7 +68,7 @@ CROSS JOIN LATERAL (
                     < m.lane_max AS is_free
             FROM {schema}.message m
             WHERE m.state = 0 AND m.lane IS NOT NULL AND m.queue = l.queue
-              AND m.priority = level.priority AND {turn}
+              AND m.priority = level.priority AND {among} AND {turn}
             ORDER BY m.due_at, m.id
             LIMIT 100
         ) AS near

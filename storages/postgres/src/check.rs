@@ -7,6 +7,8 @@ use std::time::Duration;
 use punctual::Result;
 use punctual::clock::{add, between};
 use punctual::jiff::Timestamp;
+use punctual::model::Queue;
+use punctual::storage::TopicFilter;
 use punctual_rows::instant::{instant, micros};
 use tokio_postgres::types::Type;
 use uuid::Uuid;
@@ -14,8 +16,10 @@ use uuid::Uuid;
 use crate::PostgresStorage;
 use crate::failure::Failure;
 use crate::inner::{Inner, attempt};
+use crate::marks::Marks;
 use crate::migrate::{self, SCHEMA_VERSION};
 use crate::session::Session;
+use crate::topics::Topics;
 use crate::value::{Micros, Param};
 
 /// How often and how long it is waited for the listener to hear itself.
@@ -121,10 +125,11 @@ impl Inner {
     /// The plan of a claim, as text.
     pub(crate) async fn claim_plan(&self, held: &Session<'_>) -> Result<String, Failure> {
         let text = format!("EXPLAIN {}", self.sql.claim.text);
-        let start = crate::marks::Marks::default()
-            .start(&punctual::model::Queue::default(), Timestamp::MIN);
+        let (queue, all) = (Queue::default(), TopicFilter::All);
+        let start = Marks::default().start(&queue, &all, Timestamp::MIN);
+        let topics = Topics::of(&all);
         let now = Micros(micros(self.clock.now()));
-        let params: [Param<'_>; 8] = [
+        let params: [Param<'_>; 10] = [
             (&"default", Type::TEXT),
             (&now, Type::TIMESTAMPTZ),
             (&100i64, Type::INT8),
@@ -133,6 +138,8 @@ impl Inner {
             (&start.due, Type::TIMESTAMPTZ_ARRAY),
             (&start.ids, Type::UUID_ARRAY),
             (&now, Type::TIMESTAMPTZ),
+            (&topics.only, Type::TEXT_ARRAY),
+            (&topics.not_system, Type::BOOL),
         ];
         let rows = held.ask(&text, &params).await?;
         let lines: Result<Vec<String>, _> = rows.iter().map(|row| row.try_get(0)).collect();

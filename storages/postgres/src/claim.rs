@@ -15,10 +15,11 @@ use uuid::Uuid;
 use crate::columns::claimed;
 use crate::failure::Failure;
 use crate::inner::{Inner, attempt};
-use crate::marks::Start;
+use crate::marks::{Found, Start};
 use crate::session::Session;
 use crate::statements::Sql;
 use crate::ties::lane_of;
+use crate::topics::Topics;
 use crate::value::{Micros, Param};
 
 /// The most messages of one claim; more is asked for again.
@@ -26,11 +27,12 @@ pub(crate) const CLAIM_MAX: usize = 10_000;
 
 impl Inner {
     pub(crate) async fn claim(&self, claim: &Claim, now: Timestamp) -> Result<Vec<Claimed>> {
-        if claim.limit == 0 {
+        if claim.limit == 0 || claim.topics.is_none() {
             return Ok(Vec::new());
         }
+        let line = (&claim.queue, &claim.topics);
         attempt!(self, |held| async {
-            let start = self.marks.start(&claim.queue, self.clock.now()).led_by(claim.first);
+            let start = self.marks.start(line.0, line.1, self.clock.now()).led_by(claim.first);
             let mut found = self.claim_from(held, claim, now, &start).await;
             // Two nodes may give two exclusive messages of one job at once; the index lets one.
             if found.as_ref().is_err_and(Failure::is_duplicate) {
@@ -39,8 +41,7 @@ impl Inner {
             let mut found = found?;
             if !start.is_full
                 && found.len() < claim.limit
-                && let Some(full) =
-                    self.marks.beginning(&claim.queue, found.len(), self.clock.now())
+                && let Some(full) = self.marks.beginning(line, found.len(), self.clock.now())
             {
                 let rest = Claim { limit: claim.limit - found.len(), ..claim.clone() };
                 let more = self.claim_from(held, &rest, now, &full.led_by(claim.first)).await;
@@ -100,6 +101,7 @@ impl Inner {
         let limit = i64::try_from(claim.limit.min(CLAIM_MAX)).unwrap_or(i64::MAX);
         let (owner, until) = (claim.owner.as_uuid(), micros_up(claim.until));
         let (queue, now, until_at) = (claim.queue.as_str(), Micros(micros(now)), Micros(until));
+        let topics = Topics::of(&claim.topics);
         let mut params: Vec<Param<'_>> = vec![
             (&queue, Type::TEXT),
             (&now, Type::TIMESTAMPTZ),
@@ -109,6 +111,8 @@ impl Inner {
             (&start.due, Type::TIMESTAMPTZ_ARRAY),
             (&start.ids, Type::UUID_ARRAY),
             (&until_at, Type::TIMESTAMPTZ),
+            (&topics.only, Type::TEXT_ARRAY),
+            (&topics.not_system, Type::BOOL),
         ];
         params.extend(more.iter().cloned());
         let rows = held.query(sql, &params).await?;
@@ -117,7 +121,9 @@ impl Inner {
         let found = in_order(&rows, read)?;
         // What shares a limit was not looked for from the marks on.
         let plain = found.iter().filter(|one| lane_of(&one.message).is_none());
-        let places = plain.map(|one| (micros_up(one.due_at), &*one.message));
+        let messages = plain.map(|one| (micros_up(one.due_at), &*one.message));
+        let walked_to = (rows.len() < claim.limit.min(CLAIM_MAX)).then_some(now.0);
+        let places = Found { topics: &claim.topics, messages, walked_to };
         self.marks.claimed(&claim.queue, start, places, (began, self.clock.now()));
         let limited = rows.first().map(|row| row.try_get(18)).transpose()?.unwrap_or_default();
         Ok((found, limited))

@@ -20,12 +20,15 @@ use crate::failure::Failure;
 use crate::inner::Inner;
 use crate::marks::Start;
 use crate::session::Session;
+use crate::topics::Topics;
 use crate::value::{Micros, Param};
 
 /// How many messages that share limits are looked at in their order.
 const NEAR: i64 = 500;
 /// How many of each limit and priority are looked at when those are a crowd.
 const FAR: i64 = 100;
+/// How many limits are looked at then.
+const LIMITS_MAX: i32 = 10_000;
 
 /// Messages that share limits and look possible, and the numbers of the locks they need.
 #[derive(Default)]
@@ -74,7 +77,8 @@ impl Inner {
         start: &Start,
     ) -> Result<Possible, Failure> {
         let limit = i64::try_from(claim.limit.min(CLAIM_MAX)).unwrap_or(i64::MAX);
-        let params: [Param<'_>; 7] = [
+        let topics = Topics::of(&claim.topics);
+        let params: [Param<'_>; 10] = [
             (&claim.queue.as_str(), Type::TEXT),
             (&Micros(micros(now)), Type::TIMESTAMPTZ),
             (&start.priorities, Type::INT2_ARRAY),
@@ -82,6 +86,9 @@ impl Inner {
             (&NEAR, Type::INT8),
             (&FAR, Type::INT8),
             (&State::Pending.code(), Type::INT2),
+            (&LIMITS_MAX, Type::INT4),
+            (&topics.only, Type::TEXT_ARRAY),
+            (&topics.not_system, Type::BOOL),
         ];
         let rows = held.query(&self.sql.limited, &params).await?;
         let some = rows.first().map(|row| row.try_get(3)).transpose()?.unwrap_or_default();

@@ -53,6 +53,7 @@ mod sqlx_outbox;
 mod statements;
 mod ties;
 mod tls;
+mod topics;
 mod transaction;
 mod turns;
 mod upkeep;

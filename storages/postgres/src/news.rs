@@ -50,7 +50,7 @@ impl Looking<'_> {
     /// The answer they get; from now on only something earlier rings.
     pub(crate) fn told(self, due_at: Option<i64>) {
         let mut bells = self.news.bells();
-        let known = bells.entry(self.line.clone()).or_default();
+        let known = bells.entry(self.line.bell()).or_default();
         if known.rings == self.rings {
             let due_at = due_at.unwrap_or(i64::MAX);
             known.told = Some(known.told.map_or(due_at, |told| told.max(due_at)));
@@ -61,20 +61,20 @@ impl Looking<'_> {
 impl Drop for Looking<'_> {
     fn drop(&mut self) {
         let mut bells = self.news.bells();
-        let known = bells.entry(self.line.clone()).or_default();
+        let known = bells.entry(self.line.bell()).or_default();
         known.looking = known.looking.saturating_sub(1);
     }
 }
 
 impl News {
     pub(crate) fn wakeup(&self, line: &Line) -> Wakeup {
-        self.bells().entry(line.clone()).or_default().bell.wakeup()
+        self.bells().entry(line.bell()).or_default().bell.wakeup()
     }
 
     /// Somebody begins to ask when a line is due.
     pub(crate) fn look<'a>(&'a self, line: &'a Line) -> Looking<'a> {
         let mut bells = self.bells();
-        let known = bells.entry(line.clone()).or_default();
+        let known = bells.entry(line.bell()).or_default();
         known.looking += 1;
         Looking { news: self, line, rings: known.rings }
     }
@@ -139,7 +139,7 @@ const NOTE_LENGTH_MAX: usize = 7_900;
 /// A notification: who says it, when something is due, and on which line.
 pub(crate) fn written(sender: u64, line: &Line, due_at: i64) -> String {
     let name = match line {
-        Line::Queue(queue) => format!("q{queue}"),
+        Line::Queue(queue) | Line::Topics(queue, _) => format!("q{queue}"),
         Line::Jobs => "j".to_owned(),
         Line::Leases => "l".to_owned(),
     };

@@ -35,9 +35,13 @@ macro_rules! statements {
 
 /// Puts in what several statements say of a message `m`.
 fn with_parts(text: &str) -> String {
+    let fits = include_str!("../sql/parts/fits.sql").trim_end();
     text.replace("{turn}", include_str!("../sql/parts/turn.sql").trim_end())
         .replace("{first}", include_str!("../sql/parts/first.sql").trim_end())
         .replace("{alone}", include_str!("../sql/parts/alone.sql").trim_end())
+        .replace("{others}", &fits.replace("m.topic", "e.topic"))
+        .replace("{fits}", fits)
+        .replace("{among}", include_str!("../sql/parts/among.sql").trim_end())
 }
 
 impl Statements {

@@ -2,8 +2,8 @@
 
 use punctual::Result;
 use punctual::jiff::Timestamp;
-use punctual::model::{ProcessId, State};
-use punctual::storage::{Line, Prune, Pruned};
+use punctual::model::{ProcessId, Queue, State};
+use punctual::storage::{LOOK_MAX, Line, Prune, Pruned};
 use punctual_rows::code::Code as _;
 use punctual_rows::instant::{instant, micros, micros_up};
 use tokio_postgres::types::Type;
@@ -12,6 +12,7 @@ use crate::days::{REST, counted, is_short};
 use crate::failure::Failure;
 use crate::inner::{Inner, attempt};
 use crate::session::Session;
+use crate::topics::looked_for;
 use crate::value::{Micros, Param};
 
 impl Inner {
@@ -97,22 +98,25 @@ impl Inner {
             return Ok(Vec::new());
         }
         let looking: Vec<_> = lines.iter().map(|line| self.news.look(line)).collect();
-        let queues: Vec<&str> = lines
-            .iter()
-            .map(|line| match line {
-                Line::Queue(queue) => queue.as_str(),
-                Line::Jobs | Line::Leases => "",
-            })
-            .collect();
+        let queues: Vec<&str> =
+            lines.iter().map(|line| line.queue().map_or("", Queue::as_str)).collect();
+        let (own, topics): (Vec<bool>, Vec<Option<String>>) = lines.iter().map(looked_for).unzip();
+        let walked = i64::try_from(LOOK_MAX).unwrap_or(i64::MAX);
         let due: Vec<Option<i64>> = attempt!(self, |held| async {
-            let params: [Param<'_>; 2] =
-                [(&queues, Type::TEXT_ARRAY), (&State::Pending.code(), Type::INT2)];
+            let params: [Param<'_>; 5] = [
+                (&queues, Type::TEXT_ARRAY),
+                (&State::Pending.code(), Type::INT2),
+                (&own, Type::BOOL_ARRAY),
+                (&topics, Type::TEXT_ARRAY),
+                (&walked, Type::INT8),
+            ];
             let rows = held.query(&self.sql.next_due, &params).await?;
             let mut due = vec![None; lines.len()];
             for row in &rows {
                 let place = usize::try_from(row.try_get::<_, i64>(0)? - 1).unwrap_or_default();
                 let column = match lines.get(place) {
-                    Some(Line::Queue(_)) => 1,
+                    Some(Line::Topics(_, topics)) if topics.is_none() => continue,
+                    Some(Line::Queue(_) | Line::Topics(..)) => 1,
                     Some(Line::Jobs) => 2,
                     Some(Line::Leases) | None => continue,
                 };

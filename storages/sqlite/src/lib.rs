@@ -18,6 +18,7 @@ mod inbox;
 mod inspect;
 mod jobs;
 mod looked;
+mod marks;
 mod migrate;
 mod outbox;
 mod patience;

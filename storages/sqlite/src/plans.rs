@@ -7,7 +7,7 @@ use std::time::Duration;
 use punctual::SystemClock;
 use punctual::inspect::{MessageFilter, Page};
 use punctual::model::{BatchId, JobName, Key, Queue, State, Topic};
-use punctual::storage::Line;
+use punctual::storage::{Line, TopicFilter};
 use punctual::uuid;
 use rusqlite::{Connection, StatementStatus, params};
 
@@ -45,6 +45,10 @@ fn lines() -> [Line; 2] {
     [Line::Queue(Queue::default()), Line::Jobs]
 }
 
+fn some() -> TopicFilter {
+    TopicFilter::only([Topic::new("mail").unwrap()])
+}
+
 fn plan(connection: &Connection, sql: &str) -> String {
     let mut statement = connection.prepare(&format!("EXPLAIN QUERY PLAN {sql}")).unwrap();
     // Nothing is bound: it is explained, not run.
@@ -61,7 +65,13 @@ fn what_is_asked_again_and_again_is_found_by_an_index_and_not_sorted() {
     let folder = tempfile::tempdir().unwrap();
     let connection = filled(&folder, 10);
     let statements = [
-        due_of_priority(),
+        due_of_priority(&TopicFilter::All, false),
+        due_of_priority(&TopicFilter::All, true),
+        due_of_priority(&TopicFilter::NotSystem, true),
+        due_of_priority(&some(), false),
+        due_of_priority(&some(), true),
+        due::statement(&[Line::Topics(Queue::default(), some()), Line::Jobs]),
+        due::statement(&[Line::Topics(Queue::default(), TopicFilter::NotSystem)]),
         NEXT_PRIORITY.to_owned(),
         due::statement(&lines()),
         jobs::DUE.to_owned(),
@@ -95,6 +105,8 @@ fn what_is_asked_again_and_again_is_found_by_an_index_and_not_sorted() {
         // The ten priorities, and the first job of its index, are all that is walked through.
         let plan = plan.replace("SCAN level", "").replace("SCAN 10 CONSTANT ROWS", "");
         let plan = plan.replace("SCAN CONSTANT ROW", "");
+        // The list of a filter, and the first messages it is compared with.
+        let plan = plan.replace("SCAN json_each", "").replace("SCAN near", "");
         assert!(!plan.contains("SCAN"), "{sql}: {plan}");
         assert!(!plan.contains("TEMP B-TREE"), "{sql}: {plan}");
         assert!(plan.contains("USING"), "{sql}: {plan}");
@@ -105,7 +117,7 @@ fn what_is_asked_again_and_again_is_found_by_an_index_and_not_sorted() {
 fn steps(connection: &Connection) -> (i32, i32) {
     let mut search = 0;
     for priority in [9, 5, 1] {
-        let sql = due_of_priority();
+        let sql = due_of_priority(&TopicFilter::All, false);
         let mut statement = connection.prepare(&sql).unwrap();
         let mut rows = statement.query(params!["default", priority, 100]).unwrap();
         let mut found = 0;

@@ -88,8 +88,15 @@ impl Storage for SqliteStorage {
     }
 
     async fn claim(&self, claim: Claim, now: Timestamp) -> Result<Vec<Claimed>> {
-        let rows = claim.limit;
-        self.writer.write(rows, move |tx, effects| work::claim(tx, &claim, now, effects)).await
+        let (rows, bells, queue) = (claim.limit, Arc::clone(&self.bells), claim.queue.clone());
+        let claimed = self
+            .writer
+            .write(rows, move |tx, effects| work::claim(tx, (&claim, &bells.marks), now, effects))
+            .await;
+        if claimed.is_err() {
+            self.bells.marks.forget_all(&queue);
+        }
+        claimed
     }
 
     async fn extend(
@@ -207,10 +214,10 @@ impl Storage for SqliteStorage {
     }
 
     async fn look(&self, lines: &[Line]) -> Result<Vec<Option<Timestamp>>> {
-        let asked = self.bells.asking(lines);
+        let asking = self.bells.asking(lines);
         let wanted = lines.to_vec();
         let due = self.readers.read(move |connection| due::due(connection, &wanted)).await?;
-        self.bells.told(lines, &asked, &due);
+        asking.told(&due);
         Ok(due)
     }
 

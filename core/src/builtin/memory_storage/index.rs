@@ -7,11 +7,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use jiff::Timestamp;
 
 use super::by_end::{ByEnd, Ended, Place, first_at};
-use super::lane::{Lane, LaneId};
+use super::lane::{Lane, LaneId, Walk};
 use super::leases::Leases;
 use super::records::{Slot, Stored};
 use super::turns::{Gate, Turns};
-use crate::model::{Priority, Queue, State};
+use crate::model::{Queue, State};
 use crate::storage::{Bell, Wakeup};
 
 /// The sorted sets.
@@ -95,15 +95,16 @@ impl Index {
         }
     }
 
-    /// Takes the next due message out of a lane; the caller gives it a lease and enters it again.
+    /// Takes the next due message that is wanted out of a lane; the caller gives it a lease and enters it
+    /// again.
     pub(super) fn pop_due(
         &mut self,
-        lane: LaneId,
-        first: Option<Priority>,
+        (lane, walk): (LaneId, &mut Walk),
         now: Timestamp,
+        wants: impl Fn(Slot) -> bool,
     ) -> Option<Slot> {
         let lane = &mut self.lanes[lane];
-        let slot = lane.pop_due(first, now)?;
+        let slot = lane.pop_due(walk, now, wants)?;
         lane.count_down(State::Pending);
         Some(slot)
     }
@@ -147,6 +148,11 @@ impl Index {
     /// The earliest pending message of a queue, whatever its priority.
     pub(super) fn first(&self, queue: &Queue) -> Option<(Timestamp, Slot)> {
         self.find_lane(queue).and_then(|lane| self.lanes[lane].first())
+    }
+
+    /// The lane, to look at and to note what was told.
+    pub(super) fn lane_mut(&mut self, lane: LaneId) -> &mut Lane {
+        &mut self.lanes[lane]
     }
 
     pub(super) fn wakeup(&mut self, queue: &Queue) -> Wakeup {

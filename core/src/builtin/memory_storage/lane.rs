@@ -5,14 +5,14 @@
 //! between two claims, and a million messages of the future cost a claim nothing.
 
 use std::collections::BTreeMap;
-use std::collections::btree_map::OccupiedEntry;
+use std::ops::Bound;
 
 use jiff::Timestamp;
 
 use super::by_end::Place;
 use super::records::{Slot, Stored};
 use crate::model::{Priority, Queue, State};
-use crate::storage::{Bell, Wakeup};
+use crate::storage::{Bell, LOOK_MAX, Wakeup};
 
 /// The place of a lane in the list of lanes. Lanes are never removed.
 pub(super) type LaneId = usize;
@@ -26,31 +26,83 @@ pub(super) struct Lane {
     pending: [BTreeMap<Place, Slot>; PRIORITIES],
     counts: [u64; State::ALL.len()],
     bell: Bell,
+    /// The latest instant told since the last ring to those who asked with a filter; none when none of them
+    /// sleeps. They may have been told a later instant than that of the first message.
+    told: Option<Timestamp>,
+}
+
+/// How far a claim has come in each priority: what it passed over is not looked at again.
+#[derive(Default)]
+pub(super) struct Walk {
+    first: Option<usize>,
+    passed: [Option<Place>; PRIORITIES],
+}
+
+impl Walk {
+    /// Begins a walk in which one priority goes before all others.
+    pub(super) fn new(first: Option<Priority>) -> Self {
+        let first = first.map(|priority| usize::from(priority.level()).min(PRIORITIES - 1));
+        Self { first, ..Self::default() }
+    }
 }
 
 impl Lane {
     pub(super) fn new(queue: Queue) -> Self {
         let (bell, _) = Wakeup::new();
-        Self { queue, pending: Default::default(), counts: Default::default(), bell }
+        let (pending, counts) = Default::default();
+        Self { queue, pending, counts, bell, told: None }
     }
 
-    /// Puts a pending message in its place; answers whether it is due before all others.
+    /// Puts a pending message in its place; answers whether somebody who sleeps has to know: it is due
+    /// before all others, or before what was told to those who asked with a filter.
     pub(super) fn insert(&mut self, stored: &Stored) -> bool {
-        let is_first = self.next_due().is_none_or(|first| stored.record.due_at < first);
+        let due_at = stored.record.due_at;
+        let is_first = self.next_due().is_none_or(|first| due_at < first);
         self.pending[level(stored)].insert(place(stored), stored.slot);
-        is_first
+        let is_news = is_first || self.told.is_some_and(|told| due_at < told);
+        if is_news {
+            self.told = None;
+        }
+        is_news
+    }
+
+    /// Notes what was told to one who asked with a filter.
+    pub(super) fn tell(&mut self, due_at: Option<Timestamp>) {
+        let due_at = due_at.unwrap_or(Timestamp::MAX);
+        self.told = Some(self.told.map_or(due_at, |told| told.max(due_at)));
     }
 
     pub(super) fn remove(&mut self, stored: &Stored) {
         self.pending[level(stored)].remove(&place(stored));
     }
 
-    /// Takes the next message that is due: the priority that goes first this time, then the highest;
+    /// Takes the next wanted message that is due: the priority that goes first this time, then the highest;
     /// in it the earliest, then the smallest id.
-    pub(super) fn pop_due(&mut self, first: Option<Priority>, now: Timestamp) -> Option<Slot> {
-        let favoured = first.map(|priority| usize::from(priority.level()));
-        let taken = favoured.and_then(|level| pop(self.pending.get_mut(level)?, now));
-        taken.or_else(|| self.pending.iter_mut().rev().find_map(|set| pop(set, now)))
+    pub(super) fn pop_due(
+        &mut self,
+        walk: &mut Walk,
+        now: Timestamp,
+        wants: impl Fn(Slot) -> bool,
+    ) -> Option<Slot> {
+        let levels = walk.first.into_iter().chain((0..PRIORITIES).rev());
+        for level in levels {
+            let (set, passed) = (&mut self.pending[level], &mut walk.passed[level]);
+            let from = passed.map_or(Bound::Unbounded, Bound::Excluded);
+            let due = set.range((from, Bound::Unbounded)).take_while(|(place, _)| place.0 <= now);
+            let mut found = None;
+            for (place, slot) in due {
+                *passed = Some(*place);
+                if wants(*slot) {
+                    found = Some((*place, *slot));
+                    break;
+                }
+            }
+            if let Some((place, slot)) = found {
+                set.remove(&place);
+                return Some(slot);
+            }
+        }
+        None
     }
 
     /// How many are running, whoever runs them.
@@ -67,6 +119,21 @@ impl Lane {
     pub(super) fn first(&self) -> Option<(Timestamp, Slot)> {
         let firsts = self.pending.iter().filter_map(|set| set.first_key_value());
         firsts.min().map(|((due_at, _), slot)| (*due_at, *slot))
+    }
+
+    /// The earliest pending message that is wanted, whatever its priority; behind many others of a
+    /// priority only the instant of the last one that was looked at.
+    pub(super) fn first_of(
+        &self,
+        wants: impl Fn(Slot) -> bool,
+    ) -> Option<(Timestamp, Option<Slot>)> {
+        let firsts = self.pending.iter().filter_map(|set| {
+            let wanted = |(_, slot): &(&Place, &Slot)| wants(**slot);
+            let found = set.iter().take(LOOK_MAX).find(wanted);
+            let last = || set.keys().nth(LOOK_MAX - 1).map(|(due_at, _)| (*due_at, None));
+            found.map(|((due_at, _), slot)| (*due_at, Some(*slot))).or_else(last)
+        });
+        firsts.min_by_key(|(due_at, _)| *due_at)
     }
 
     pub(super) fn count_up(&mut self, state: State) {
@@ -88,12 +155,6 @@ impl Lane {
     pub(super) fn bell(&self) -> &Bell {
         &self.bell
     }
-}
-
-/// Takes the first of a set, if it is due.
-fn pop(set: &mut BTreeMap<Place, Slot>, now: Timestamp) -> Option<Slot> {
-    let first = set.first_entry().filter(|first| first.key().0 <= now);
-    first.map(OccupiedEntry::remove)
 }
 
 fn place(stored: &Stored) -> Place {

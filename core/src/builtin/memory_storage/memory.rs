@@ -170,6 +170,7 @@ impl Memory {
     pub(super) fn next_due(&mut self, line: &Line) -> Option<Timestamp> {
         match line {
             Line::Queue(queue) => self.next_due_of(queue),
+            Line::Topics(queue, topics) => self.next_due_among(queue, topics),
             Line::Jobs => self.jobs.next_due(),
             Line::Leases => None,
         }
@@ -177,7 +178,7 @@ impl Memory {
 
     pub(super) fn wakeup(&mut self, line: &Line) -> Wakeup {
         match line {
-            Line::Queue(queue) => self.index.wakeup(queue),
+            Line::Queue(queue) | Line::Topics(queue, _) => self.index.wakeup(queue),
             Line::Jobs => self.jobs.wakeup(),
             Line::Leases => self.index.leases.wakeup(),
         }

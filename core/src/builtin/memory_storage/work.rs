@@ -5,8 +5,9 @@ use std::sync::Arc;
 use jiff::Timestamp;
 
 use super::jobs::Jobs;
+use super::lane::Walk;
 use super::memory::Memory;
-use super::records::Stored;
+use super::records::{Records, Slot, Stored};
 use super::turns::{Gate, Turns};
 use crate::error::Result;
 use crate::model::{
@@ -14,7 +15,8 @@ use crate::model::{
 };
 use crate::policy::Verdict;
 use crate::storage::{
-    BrokerRecord, Claim, Claimed, END_OF_TIME, Enqueued, Entry, Extended, Keep, Settled, Settlement,
+    BrokerRecord, Claim, Claimed, END_OF_TIME, Enqueued, Entry, Extended, Keep, Settled,
+    Settlement, TopicFilter,
 };
 
 impl Memory {
@@ -98,9 +100,10 @@ impl Memory {
         let running = self.index.lanes()[lane].running();
         let room = claim.running_max.map_or(usize::MAX, |most| most.saturating_sub(running));
         let limit = claim.limit.min(room);
-        let mut claimed = Vec::new();
+        let (mut claimed, mut walk) = (Vec::new(), Walk::new(claim.first));
         while claimed.len() < limit {
-            let Some(slot) = self.index.pop_due(lane, claim.first, now) else {
+            let wants = |slot| is_wanted(&self.records, slot, &claim.topics);
+            let Some(slot) = self.index.pop_due((lane, &mut walk), now, wants) else {
                 break;
             };
             let Some(stored) = self.records.at_mut(slot) else {
@@ -137,6 +140,34 @@ impl Memory {
                 None => return Some(due_at),
             }
         }
+    }
+
+    /// The same for the messages that a filter admits. Whoever sleeps is told when another one comes that is
+    /// due earlier.
+    pub(super) fn next_due_among(
+        &mut self,
+        queue: &Queue,
+        topics: &TopicFilter,
+    ) -> Option<Timestamp> {
+        if topics.is_all() {
+            return self.next_due_of(queue);
+        }
+        let lane = self.index.make_lane(queue);
+        let due_at = loop {
+            let wants = |slot| is_wanted(&self.records, slot, topics);
+            let Some((due_at, slot)) = self.index.lane_mut(lane).first_of(wants) else {
+                break None;
+            };
+            let Some(stored) = slot.and_then(|slot| self.records.at(slot)) else {
+                break Some(due_at);
+            };
+            match waits_for(&stored.record.message, &self.index.turns, &self.jobs) {
+                Some(gate) => self.index.set_aside_unclaimed(stored, gate),
+                None => break Some(due_at),
+            }
+        };
+        self.index.lane_mut(lane).tell(due_at);
+        due_at
     }
 
     pub(super) fn extend(&mut self, leases: &[LeaseRef], until: Timestamp) -> Vec<Extended> {
@@ -255,6 +286,12 @@ impl Memory {
         letter.ended_at = letter.ended_at.or(Some(now));
         self.put(letter);
     }
+}
+
+/// Whether a filter admits a pending message.
+fn is_wanted(records: &Records, slot: Slot, topics: &TopicFilter) -> bool {
+    topics.is_all()
+        || records.at(slot).is_some_and(|stored| topics.admits(&stored.record.message.topic))
 }
 
 /// What a due message has to wait for, if it has to.

@@ -18,6 +18,7 @@ impl Settler {
         match report {
             Report::Interrupted => lost("was interrupted by a shutdown"),
             Report::Snooze { .. } if !self.process().holds => lost("was snoozed"),
+            Report::NoHandler { .. } if !self.process().holds => lost("met no handler"),
             report => report,
         }
     }

@@ -221,17 +221,43 @@ fn a_timeout_is_a_failure_or_the_end_and_shutdown_is_neither() {
     }
 }
 
-// spec: U-20, T-29
 #[test]
-fn a_panic_and_a_missing_handler_ask_the_retry_policy() {
+fn a_panic_asks_the_retry_policy() {
     let (message, terms) = (message(), terms());
     let judged = judge(&case(&message, &terms), Report::Panicked { error: text("index 3") });
     assert_eq!(judged.verdict, again(5_060, 1, Some("index 3"), Why::Retry));
     assert_eq!(judged.ending, Ending::Panicked);
-    let judged = judge(&case(&message, &terms), Report::NoHandler);
+}
+
+// spec: U-20, T-29
+#[test]
+fn a_message_without_a_handler_is_given_back_at_no_cost_until_its_own_budget_is_spent() {
+    let (message, terms) = (message(), terms());
     let error = "no handler here has the topic \"mail\"";
-    assert_eq!(judged.verdict, again(5_060, 1, Some(error), Why::Retry));
-    assert_eq!(judged.ending, Ending::NoHandler);
+    // Since when it is given back, and after how many seconds it is due again.
+    for (since, wait) in
+        [(5_000, 1), (4_999, 1), (4_990, 10), (4_941, 59), (4_000, 60), (-81_399, 60)]
+    {
+        for attempt in 1..=4 {
+            let case = Case { attempt, crashes: 2, snoozes: 3, ..case(&message, &terms) };
+            let judged = judge(&case, Report::NoHandler { since: at(since) });
+            let expected = Verdict::Again {
+                due_at: at(5_000 + wait),
+                attempt: attempt - 1,
+                crashes: 2,
+                snoozes: 3,
+                error: Some(text(error)),
+                why: Why::NoHandler,
+            };
+            assert_eq!(judged.verdict, expected, "since {since}, attempt {attempt}");
+            assert_eq!(judged.verdict.change(), StateChange::Release);
+            assert!(!judged.ending.is_failure());
+        }
+    }
+    let judged = judge(&case(&message, &terms), Report::NoHandler { since: at(5_000 - 86_400) });
+    let error = "no handler anywhere: in 24 hours no process had one for the topic \"mail\"";
+    let dead = Verdict::Dead { reason: DeadReason::NoHandler, error: Some(text(error)) };
+    assert_eq!((judged.verdict, judged.ending), (dead, Ending::NoHandler));
 }
 
 #[test]
@@ -269,7 +295,7 @@ fn an_operators_cancel_ends_what_would_go_on_and_leaves_what_is_over() {
             Report::Snooze { wait: secs(1) },
             Report::TimedOut { timeout: secs(1) },
             Report::Panicked { error: text("boom") },
-            Report::NoHandler,
+            Report::NoHandler { since: at(5_000) },
             Report::Interrupted,
             Report::CancelledByOperator,
         ] {
@@ -320,7 +346,7 @@ fn any_report() -> impl Strategy<Value = Report> {
         error().prop_map(|error| Report::Failed { error }),
         any::<Duration>().prop_map(|timeout| Report::TimedOut { timeout }),
         error().prop_map(|error| Report::Panicked { error }),
-        Just(Report::NoHandler),
+        (-90_000_i64..5_000).prop_map(|since| Report::NoHandler { since: at(since) }),
         error().prop_map(|error| Report::Poison { error }),
         Just(Report::Interrupted),
         Just(Report::CancelledByOperator),

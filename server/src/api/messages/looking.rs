@@ -101,7 +101,7 @@ pub(crate) async fn listed(
     Ok(MessageList {
         more: found.next.is_some() && found.rows.len() < page.limit,
         next: found.next.map(|id| id.to_string()),
-        items: found.rows.iter().map(|record| MessageView::new(record, now)).collect(),
+        items: found.rows.iter().map(|record| MessageView::of(app, record, now)).collect(),
     })
 }
 
@@ -157,7 +157,7 @@ pub(crate) async fn one(
         terms: message.terms.as_deref().map(terms),
         related: related(&app, &record, &attempts).await?,
         executions: attempts.iter().map(|one: &Execution| ExecutionView::new(one)).collect(),
-        message: MessageView::new(&record, app.clock.now()),
+        message: MessageView::of(&app, &record, app.clock.now()),
         why,
     }))
 }

@@ -6,6 +6,8 @@ use punctual::policy::{MessageKind, effective_terms};
 use serde::Serialize;
 use utoipa::ToSchema;
 
+use crate::app::App;
+
 /// A message and where it stands.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub(crate) struct MessageView {
@@ -39,7 +41,8 @@ pub(crate) struct MessageView {
     pub(crate) ended_at: Option<Timestamp>,
     /// Attempts spent, the running one included.
     pub(crate) attempt: u32,
-    /// How many there may be; null without a limit, and where only its handler knows.
+    /// How many there may be; null without a limit. Where the message says nothing, what this server knows of
+    /// its topic; a handler in another process may say otherwise.
     pub(crate) attempts_max: Option<u32>,
     /// Processes lost while handling it.
     pub(crate) crashes: u32,
@@ -92,7 +95,13 @@ pub(crate) struct ProgressView {
 }
 
 impl MessageView {
-    /// A message at an instant.
+    /// A message at an instant, with the limit of attempts that is in force here.
+    pub(crate) fn of(app: &App, record: &MessageRecord, now: Timestamp) -> Self {
+        let attempts_max = app.punctual.attempts_max(&record.message);
+        Self { attempts_max, ..Self::new(record, now) }
+    }
+
+    /// A message at an instant, as it says itself.
     pub(crate) fn new(record: &MessageRecord, now: Timestamp) -> Self {
         let message = &record.message;
         let occurrence = message.occurrence.as_ref();

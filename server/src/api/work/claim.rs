@@ -5,9 +5,9 @@ use std::time::Duration;
 use axum::Json;
 use axum::extract::State;
 use punctual::Result;
-use punctual::client::{Ask, Assigned, REMOTE_LEASE_MAX, Remote};
+use punctual::client::{Ask, Assigned, REMOTE_LEASE_MAX, REMOTE_TOPICS_MAX};
 use punctual::clock::add;
-use punctual::model::Queue;
+use punctual::model::{Queue, Topic};
 use serde::Deserialize;
 use tokio::sync::oneshot;
 use utoipa::ToSchema;
@@ -22,8 +22,6 @@ use crate::register::{self, Elsewhere};
 
 /// The longest wait for something to do.
 const WAIT_MAX: Duration = Duration::from_secs(60);
-/// How long a claim waits after it met only messages of the server.
-const GIVEN_BACK_PAUSE: Duration = Duration::from_secs(1);
 /// The most messages in one claim over HTTP.
 const LIMIT_MAX: usize = 100;
 
@@ -31,8 +29,11 @@ const LIMIT_MAX: usize = 100;
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct ClaimRequest {
-    /// The queue. Everything in it comes, whatever its topic, so such workers have queues of their own.
+    /// The queue.
     queue: String,
+    /// The topics that the worker handles, 1 to 100; every topic of the queue when not given. Messages of the
+    /// server's own topics (`punctual.*`) are never handed out.
+    topics: Option<Vec<String>>,
     /// Who asks: a UUID chosen once per process, or a name.
     worker: String,
     /// The most messages it can start now: 1 to 100, 1 when not given.
@@ -76,7 +77,10 @@ async fn within_reach(app: App, ask: Ask, wait: Duration) -> Result<Vec<Assigned
     let (sender, receiver) = oneshot::channel();
     tokio::spawn(async move {
         let (worker, remote) = (ask.worker, app.punctual.remote());
-        let claimed = claimed(&app, &remote, ask, wait).await;
+        let claimed = match wait {
+            Duration::ZERO => remote.claim(ask).await,
+            _ => remote.claim_within(ask, add(app.clock.now(), wait)).await,
+        };
         if let Err(Ok(unsent)) = sender.send(claimed) {
             for assigned in unsent {
                 if let Err(error) = remote.release(worker, assigned.ticket).await {
@@ -90,33 +94,11 @@ async fn within_reach(app: App, ask: Ask, wait: Duration) -> Result<Vec<Assigned
         .unwrap_or_else(|_| Err(punctual::Error::internal("a claim ended without an answer")))
 }
 
-/// Claims messages of topics that are not the server's own. Those hold commands, requests and secrets for handlers of
-/// the server; they are given back without an attempt, and looked for again only after a pause.
-async fn claimed(app: &App, remote: &Remote, ask: Ask, wait: Duration) -> Result<Vec<Assigned>> {
-    let until = add(app.clock.now(), wait);
-    loop {
-        let all = match wait {
-            Duration::ZERO => remote.claim(ask.clone()).await?,
-            _ => remote.claim_within(ask.clone(), until).await?,
-        };
-        let is_own = |one: &Assigned| one.claimed.message.topic.is_system();
-        let (own, assigned): (Vec<Assigned>, Vec<Assigned>) = all.into_iter().partition(is_own);
-        let is_over = own.is_empty() || !assigned.is_empty() || app.punctual.is_stopping();
-        for one in own {
-            remote.release(ask.worker, one.ticket).await?;
-        }
-        let now = app.clock.now();
-        if is_over || now >= until {
-            return Ok(assigned);
-        }
-        app.rest_until(add(now, GIVEN_BACK_PAUSE).min(until)).await;
-    }
-}
-
 fn checked(request: &ClaimRequest) -> Answer<(Ask, Duration)> {
     let queue = Queue::new(&request.queue).map_err(|error| {
         Problem::refused(format!("`queue`: {error}")).field("queue", error.to_string())
     })?;
+    let topics = request.topics.as_deref().map(topics).transpose()?;
     let limit = request.limit.unwrap_or(1);
     if !(1..=LIMIT_MAX).contains(&limit) {
         let problem = format!("must be between 1 and {LIMIT_MAX}");
@@ -132,7 +114,23 @@ fn checked(request: &ClaimRequest) -> Answer<(Ask, Duration)> {
         return Err(Problem::refused(format!("`wait` {problem}")).field("wait", problem));
     }
     let worker = identity(&request.worker)?;
-    Ok((Ask { queue, worker, limit, lease }, wait))
+    Ok((Ask { queue, topics, worker, limit, lease }, wait))
+}
+
+/// The topics that a worker names.
+fn topics(names: &[String]) -> Answer<Vec<Topic>> {
+    if !(1..=REMOTE_TOPICS_MAX).contains(&names.len()) {
+        let problem =
+            format!("name 1 to {REMOTE_TOPICS_MAX}, or leave it out for every topic of the queue");
+        return Err(Problem::refused(format!("`topics`: {problem}")).field("topics", problem));
+    }
+    let named = names.iter().enumerate().map(|(place, name)| {
+        let field = format!("topics[{place}]");
+        Topic::new(name).map_err(|error| {
+            Problem::refused(format!("`{field}`: {error}")).field(field, error.to_string())
+        })
+    });
+    named.collect()
 }
 
 /// The length of a lease.

@@ -109,7 +109,10 @@ impl AssignedView {
         let headers = message.headers.iter();
         Self {
             message: WorkMessage {
-                message: MessageView::new(&record, now),
+                message: MessageView {
+                    attempts_max: assigned.attempts_max,
+                    ..MessageView::new(&record, now)
+                },
                 headers: headers.map(|(name, value)| (name.to_owned(), value.to_owned())).collect(),
                 body: WorkBody::new(&message.body),
                 checkpoint: claimed.checkpoint.as_ref().map(WorkBody::new),

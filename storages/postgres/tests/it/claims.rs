@@ -2,13 +2,15 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use punctual::clock::add;
-use punctual::model::{DeadReason, Message, Priority, State};
+use punctual::inspect::Page;
+use punctual::model::{DeadReason, Ending, Message, Priority, Queue, State, Topic};
 use punctual::policy::{Verdict, Why};
-use punctual::storage::{Claimed, Entry, Settled, Settlement};
-use punctual::{Clock, Inspect, Storage, SystemClock};
+use punctual::storage::{Claim, Claimed, Entry, Line, Settled, Settlement, TopicFilter};
+use punctual::{Clock, Context, Inspect, Job, Punctual, Roles, Storage, SystemClock};
 use punctual_postgres::PostgresStorage;
 use uuid::Uuid;
 
@@ -21,6 +23,8 @@ punctual_conformance::cases! {
     a_message_that_commits_late_with_an_earlier_due_time_is_found,
     an_old_snapshot_does_not_slow_claims_down,
     a_settlement_that_waits_for_a_renewal_is_written,
+    an_older_release_leaves_the_runs_of_a_new_job_to_the_new_one,
+    a_crowd_of_other_topics_costs_claims_little,
 }
 
 async fn a_claim_walks_the_index_past_no_future_message() {
@@ -203,4 +207,74 @@ async fn a_settlement_that_waits_for_a_renewal_is_written() {
         assert_eq!(record.state, expected, "{kinds:?}");
         settle(&*storage, &place.claim(&*storage, 9).await).await;
     }
+}
+
+/// A handler that adds up its attempts.
+fn counting(
+    sum: &Arc<AtomicU32>,
+) -> impl Fn(Context) -> std::future::Ready<()> + Send + Sync + 'static {
+    let sum = Arc::clone(sum);
+    move |context: Context| {
+        sum.fetch_add(context.attempt(), Ordering::SeqCst);
+        std::future::ready(())
+    }
+}
+
+// spec: T-29, U-20
+async fn an_older_release_leaves_the_runs_of_a_new_job_to_the_new_one() {
+    let place = Place::new();
+    let (other, fresh) = (Arc::new(AtomicU32::new(0)), Arc::new(AtomicU32::new(0)));
+    let job = || Job::cron("fresh", "0 0 1 1 *");
+    let older = Punctual::builder().storage(place.open().await);
+    let older = older.handler("other", counting(&other)).build().unwrap();
+    older.start().await.unwrap();
+    let roles = Roles { worker: false, ..Roles::ALL };
+    let office = Punctual::builder().storage(place.open().await).roles(roles).declare(job());
+    let office = office.build().unwrap();
+    office.start().await.unwrap();
+    for _ in 0..12 {
+        office.admin().trigger("fresh", true).await.unwrap();
+    }
+    office.publisher().publish("other", &()).await.unwrap();
+    // It lies behind the twelve, so the older release has seen them.
+    eventually("the other message is handled", async || other.load(Ordering::SeqCst) == 1).await;
+    let newer = Punctual::builder().storage(place.open().await);
+    let newer = newer.job(job(), counting(&fresh)).build().unwrap();
+    newer.start().await.unwrap();
+    eventually("all runs are handled", async || fresh.load(Ordering::SeqCst) == 12).await;
+    for punctual in [&older, &office, &newer] {
+        punctual.shutdown().await;
+    }
+    let history = newer.admin().history("fresh", Page::first(50)).await.unwrap();
+    assert_eq!(history.rows.len(), 12);
+    assert!(history.rows.iter().all(|run| (run.ending, run.attempt) == (Ending::Succeeded, 1)));
+}
+
+async fn a_crowd_of_other_topics_costs_claims_little() {
+    let place = Place::new();
+    let storage = place.open().await;
+    let other = || Message { topic: Topic::new("fax").unwrap(), ..place.message() };
+    let crowd = (0..50_000).map(|_| Entry::from(other())).collect();
+    storage.enqueue(crowd, SystemClock.now()).await.unwrap();
+    let topics = TopicFilter::only([place.message().topic]);
+    let owner = place.process();
+    let began = SystemClock.now();
+    for _ in 0..100 {
+        let message = Message { due_at: SystemClock.now(), ..place.message() };
+        let id = message.id;
+        crate::place::enqueue(&*storage, message).await;
+        let now = SystemClock.now();
+        let until = add(now, Duration::from_secs(60));
+        let claim = Claim::new(Queue::default(), owner, 10, until);
+        let claim = Claim { topics: topics.clone(), ..claim };
+        let claimed = storage.claim(claim, now).await.unwrap();
+        assert_eq!(claimed.iter().map(|one| one.message.id).collect::<Vec<_>>(), [id]);
+        settle(&*storage, &claimed).await;
+        let line = Line::Topics(Queue::default(), topics.clone());
+        storage.next_due(&line).await.unwrap();
+    }
+    let took = punctual::clock::between(began, SystemClock.now());
+    // A hundred walks over all of it would take many times as long.
+    println!("100 claims beside 50,000 messages of another topic took {took:?}");
+    assert!(took < Duration::from_secs(20), "{took:?}");
 }

@@ -52,9 +52,13 @@ const ENDED: [(&str, &str, usize, usize); 5] = [
 
 /// A statement as it is sent.
 fn sent(text: &str, schema: &str) -> String {
+    let fits = include_str!("../../sql/parts/fits.sql").trim_end();
     text.replace("{turn}", include_str!("../../sql/parts/turn.sql").trim_end())
         .replace("{first}", include_str!("../../sql/parts/first.sql").trim_end())
         .replace("{alone}", include_str!("../../sql/parts/alone.sql").trim_end())
+        .replace("{others}", &fits.replace("m.topic", "e.topic"))
+        .replace("{fits}", fits)
+        .replace("{among}", include_str!("../../sql/parts/among.sql").trim_end())
         .replace("{schema}", &format!("\"{schema}\""))
 }
 
@@ -113,18 +117,23 @@ async fn a_claim_under_limits_walks_the_indexes_made_for_it() {
     let _storage = place.open().await;
     let client = planner(&place).await;
     for (name, text, parameters, indexes) in [
-        ("claim", include_str!("../../sql/claim.sql"), 8, &["message_pending"][..]),
+        ("claim", include_str!("../../sql/claim.sql"), 10, &["message_pending"][..]),
         (
             "claim_in_turn",
             include_str!("../../sql/claim_in_turn.sql"),
-            9,
+            11,
             &["message_pending", "message_pkey", "message_lane"],
         ),
-        ("limited", include_str!("../../sql/limited.sql"), 7, &["message_limited", "message_lane"]),
+        (
+            "limited",
+            include_str!("../../sql/limited.sql"),
+            10,
+            &["message_limited", "message_lane"],
+        ),
         (
             "next_due",
             include_str!("../../sql/next_due.sql"),
-            2,
+            5,
             &["message_pending", "message_limited", "message_lane"],
         ),
     ] {

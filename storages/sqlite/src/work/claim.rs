@@ -1,21 +1,27 @@
 //! Claim. The index of pending messages is walked one priority at a time, each only up to `now`, so a
 //! million messages of the future cost nothing. What has to wait for its turn is passed over. Messages that
 //! share a limit lie apart from the rest, lane by lane; of each lane only the first few are looked at, and
-//! none of one that is full. So a claim costs a step for each lane, however many wait in it.
+//! none of one that is full. So a claim costs a step for each lane, however many wait in it. Messages of
+//! topics that are not wanted are passed over; `marks.rs` sees to it that many of them cost little.
 
 use std::collections::HashSet;
 
 use punctual::jiff::Timestamp;
 use punctual::model::{JobName, Lease, Priority, State};
-use punctual::storage::{Claim, Claimed};
+use punctual::storage::{Claim, Claimed, TopicFilter};
 use punctual_rows::instant::{instant, micros};
 use punctual_rows::message::Names;
-use rusqlite::{Connection, OptionalExtension as _, Row, params};
+use rusqlite::types::Value;
+use rusqlite::{
+    Connection, OptionalExtension as _, Row, StatementStatus, params, params_from_iter,
+};
 
 use super::hold::free;
 use super::lane::{Lane, Lanes, next_lane, pending_of_lane};
+use super::topics::{condition, list};
 use crate::effects::Effects;
 use crate::fault::{Tried, passed_over};
+use crate::marks::{Marks, Place, Walk};
 use crate::row::{CLAIM_COLUMNS, claimed_of};
 
 /// Priorities are 0 to 9.
@@ -42,12 +48,16 @@ const RUNNING: &str = "SELECT count(*) FROM punctual_message INDEXED BY punctual
 /// Hands out what is due.
 pub(crate) fn claim(
     transaction: &Connection,
-    claim: &Claim,
+    (claim, marks): (&Claim, &Marks),
     now: Timestamp,
     effects: &mut Effects,
 ) -> Tried<Vec<Claimed>> {
     let limit = limit(transaction, claim)?;
-    let mut claiming = Claiming::new(claim, limit);
+    if claim.topics.is_none() {
+        return Ok(Vec::new());
+    }
+    let walk = marks.begin(&claim.queue, &claim.topics, micros(now));
+    let mut claiming = Claiming::new(claim, limit, walk);
     let first = claim.first.map(Priority::level);
     if let Some(priority) = first {
         claiming.find(transaction, priority, micros(now))?;
@@ -60,6 +70,8 @@ pub(crate) fn claim(
         }
         below = priority;
     }
+    let (found, line) = (claiming.found.len(), (&claim.queue, &claim.topics));
+    marks.end(line, &claiming.walk, found, micros(now));
     let claimed = claiming.start(transaction)?;
     if !claimed.is_empty() {
         effects.was_taken(&claim.queue);
@@ -98,6 +110,9 @@ struct Claiming<'a> {
     claim: &'a Claim,
     limit: usize,
     until: i64,
+    /// The topics as a statement is given them.
+    topics: Option<String>,
+    walk: Walk,
     /// The jobs of what was found: from now on they run.
     jobs: HashSet<JobName>,
     lanes: Lanes,
@@ -112,17 +127,33 @@ struct Candidate {
 }
 
 impl<'a> Claiming<'a> {
-    fn new(claim: &'a Claim, limit: usize) -> Self {
+    fn new(claim: &'a Claim, limit: usize, walk: Walk) -> Self {
         let (jobs, lanes, names) = (HashSet::new(), Lanes::default(), Names::default());
-        Self { claim, limit, until: micros(claim.until), jobs, lanes, names, found: Vec::new() }
+        let (until, topics) = (micros(claim.until), list(&claim.topics));
+        Self { claim, limit, until, topics, walk, jobs, lanes, names, found: Vec::new() }
     }
 
     /// Collects what is due at a priority, in order.
     fn find(&mut self, transaction: &Connection, priority: u8, now: i64) -> Tried<()> {
         let mut laned = self.candidates(transaction, priority, now)?.into_iter().peekable();
-        let sql = due_of_priority();
+        let from = self.walk.from(priority);
+        let sql = due_of_priority(&self.claim.topics, from.is_some());
         let mut statement = transaction.prepare_cached(&sql)?;
-        let mut rows = statement.query(params![self.claim.queue.as_str(), priority, now])?;
+        statement.reset_status(StatementStatus::VmStep);
+        let mut values: Vec<Value> = vec![
+            self.claim.queue.as_str().to_owned().into(),
+            i64::from(priority).into(),
+            now.into(),
+        ];
+        if from.is_some() || self.topics.is_some() {
+            values.push(self.topics.clone().map_or(Value::Null, Value::from));
+        }
+        if let Some((due_at, id)) = from {
+            values.extend([Value::from(due_at), Value::from(id.to_vec())]);
+        }
+        let mut rows = statement.query(params_from_iter(values))?;
+        // The end of what is due, unless enough is found before it.
+        let mut reached = Some((now, [u8::MAX; 16]));
         while self.found.len() < self.limit {
             let row = rows.next()?;
             let before = match row {
@@ -137,8 +168,21 @@ impl<'a> Claiming<'a> {
             if self.found.len() < self.limit {
                 self.take(row, priority)?;
             }
+            if self.found.len() == self.limit {
+                reached = self.last_place();
+            }
         }
+        drop(rows);
+        let steps = statement.get_status(StatementStatus::VmStep);
+        self.walk.came_to(priority, reached.max(from), steps);
         Ok(())
+    }
+
+    /// The place of the last message that was found; nothing when it shares a limit, because those are not
+    /// looked for by their place.
+    fn last_place(&self) -> Option<Place> {
+        let last = self.found.last().filter(|last| last.message.limit().is_none())?;
+        Some((micros(last.due_at), *last.message.id.as_uuid().as_bytes()))
     }
 
     /// The first due messages of the lanes of a priority that are not full, in order; no more than can be
@@ -158,9 +202,12 @@ impl<'a> Claiming<'a> {
             if room == 0 {
                 continue;
             }
-            let sql = pending_of_lane(NOT_WAITING);
+            let fits = condition(&self.claim.topics, 7);
+            let sql = pending_of_lane(&format!("{NOT_WAITING} AND {fits}"));
             let mut statement = transaction.prepare_cached(&sql)?;
-            let asked = params![queue, priority, last.name, last.running_max, now, room];
+            let asked =
+                params![queue, priority, last.name, last.running_max, now, room, self.topics];
+            let asked = if self.topics.is_some() { asked } else { &asked[..6] };
             let mut rows = statement.query(asked)?;
             while let Some(row) = rows.next()? {
                 let place = (row.get(0)?, row.get(1)?);
@@ -236,11 +283,13 @@ impl<'a> Claiming<'a> {
     }
 }
 
-/// What is due of one priority and has no lane, oldest first.
-pub(crate) fn due_of_priority() -> String {
+/// What is due of one priority, is wanted and has no lane, oldest first; also only what comes after a place.
+pub(crate) fn due_of_priority(topics: &TopicFilter, is_marked: bool) -> String {
+    let fits = condition(topics, 4);
+    let from = if is_marked { " AND (m.due_at, m.id) > (?5, ?6)" } else { "" };
     format!(
         "SELECT {CLAIM_COLUMNS} FROM punctual_message m INDEXED BY punctual_message_pending \
          WHERE m.state = 0 AND m.queue = ?1 AND m.priority = ?2 AND m.lane IS NULL AND m.lane_max IS NULL \
-         AND m.due_at <= ?3 AND {NOT_WAITING} ORDER BY m.due_at, m.id"
+         AND m.due_at <= ?3{from} AND {fits} AND {NOT_WAITING} ORDER BY m.due_at, m.id"
     )
 }

@@ -10,9 +10,11 @@ use punctual_rows::instant::instant;
 use rusqlite::{Connection, OptionalExtension as _, params};
 
 use super::claim::{ABOVE_ALL, NEXT_PRIORITY, NOT_WAITING};
+use super::topics::{condition, list};
 use crate::effects::Effects;
 use crate::fault::Tried;
 use punctual::jiff::Timestamp;
+use punctual::storage::TopicFilter;
 
 /// How many of a lane run.
 pub(crate) const RUNNING: &str = "SELECT count(*) FROM punctual_message INDEXED BY punctual_message_lane \
@@ -95,13 +97,16 @@ pub(crate) fn has_lanes(connection: &Connection) -> Tried<bool> {
     Ok(connection.prepare_cached(ANY)?.query_row([], |row| row.get(0))?)
 }
 
-/// When the first message of a queue that has a lane is due; with those of full lanes, or without them.
+/// When the first wanted message of a queue that has a lane is due; with those of full lanes, or without
+/// them.
 pub(crate) fn first_due(
     connection: &Connection,
-    queue: &str,
+    (queue, topics): (&str, &TopicFilter),
     also_full: bool,
 ) -> Tried<Option<Timestamp>> {
-    let sql = pending_of_lane(if also_full { "1" } else { NOT_WAITING });
+    let waiting = if also_full { "1" } else { NOT_WAITING };
+    let (fits, list) = (condition(topics, 7), list(topics));
+    let sql = pending_of_lane(&format!("{waiting} AND {fits}"));
     let mut first = connection.prepare_cached(&sql)?;
     let mut priorities = connection.prepare_cached(NEXT_PRIORITY)?;
     let (mut lanes, mut below, mut due) = (Lanes::default(), ABOVE_ALL, None);
@@ -111,7 +116,9 @@ pub(crate) fn first_due(
         let mut last = Lane::default();
         while let Some(lane) = next_lane(connection, (queue, priority), &last)? {
             if also_full || lanes.room(connection, &lane)? > 0 {
-                let wanted = params![queue, priority, lane.name, lane.running_max, i64::MAX, 1];
+                let (name, most) = (&lane.name, lane.running_max);
+                let wanted = params![queue, priority, name, most, i64::MAX, 1, list];
+                let wanted = if list.is_some() { wanted } else { &wanted[..6] };
                 let at: Option<i64> = first.query_row(wanted, |row| row.get(0)).optional()?;
                 due = due.into_iter().chain(at).min();
             }

@@ -13,6 +13,7 @@ mod put;
 mod record;
 mod restore;
 mod settle;
+mod topics;
 
 #[cfg(feature = "sqlx")]
 pub(crate) use self::{
@@ -39,6 +40,7 @@ pub(crate) use put::put;
 pub(crate) use record::record;
 pub(crate) use restore::restore;
 pub(crate) use settle::{cancel_pending, settle, turn_is_free};
+pub(crate) use topics::{condition, list};
 
 /// Statements that are asked how they go about it.
 #[cfg(test)]

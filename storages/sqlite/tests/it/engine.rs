@@ -5,7 +5,9 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use punctual::clock::add;
-use punctual::{Clock as _, Context, Outcome, Punctual, SystemClock};
+use punctual::inspect::Page;
+use punctual::model::Ending;
+use punctual::{Clock as _, Context, Job, Outcome, Punctual, Roles, SystemClock};
 use punctual_sqlite::SqliteStorage;
 
 use crate::fixture::Fixture;
@@ -55,4 +57,40 @@ async fn what_was_published_is_handled_and_what_was_left_is_handled_after_a_rest
     wait_for(&handled, 155).await;
     punctual.shutdown().await;
     assert!(storage.check().await.unwrap().findings.is_empty());
+}
+
+// spec: T-29, U-20
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_older_release_leaves_the_runs_of_a_new_job_to_the_new_one() {
+    let f = Fixture::new();
+    let (handled, fresh) = (Arc::new(AtomicU32::new(0)), Arc::new(AtomicU32::new(0)));
+    let storage = Arc::new(f.open().await);
+    let older = start(&storage, &handled).await;
+    let job = || Job::cron("fresh", "0 0 1 1 *");
+    let roles = Roles { worker: false, ..Roles::ALL };
+    let office = Punctual::builder().storage(Arc::new(f.open().await)).roles(roles).declare(job());
+    let office = office.build().unwrap();
+    office.start().await.unwrap();
+    for _ in 0..12 {
+        office.admin().trigger("fresh", true).await.unwrap();
+    }
+    office.publisher().publish("add", &5_u32).await.unwrap();
+    // It lies behind the twelve, so the older release has seen them.
+    wait_for(&handled, 5).await;
+    let counted = Arc::clone(&fresh);
+    let handler = move |context: Context| {
+        counted.fetch_add(context.attempt(), Ordering::SeqCst);
+        async {}
+    };
+    let newer = Punctual::builder().storage(Arc::new(f.open().await)).job(job(), handler);
+    let newer = newer.build().unwrap();
+    newer.start().await.unwrap();
+    wait_for(&fresh, 12).await;
+    for punctual in [older, office, newer] {
+        punctual.shutdown().await;
+    }
+    let reader = Punctual::builder().storage(storage).build().unwrap();
+    let history = reader.admin().history("fresh", Page::first(50)).await.unwrap();
+    assert_eq!(history.rows.len(), 12);
+    assert!(history.rows.iter().all(|run| (run.ending, run.attempt) == (Ending::Succeeded, 1)));
 }

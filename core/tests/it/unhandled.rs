@@ -1,0 +1,146 @@
+//! Messages whose handler another process has, as during a deployment: they wait for that process unharmed.
+
+use std::sync::Arc;
+
+use punctual::inspect::{ExecutionFilter, MessageFilter, Page};
+use punctual::model::{DeadReason, Ending, MessageId, Source, State, Topic};
+use punctual::storage::{Entry, FILTER_TOPICS_MAX, LOOK_MAX};
+use punctual::uuid::Uuid;
+use punctual::{Builder, Inspect, Job, MemoryStorage, Occurrence, Punctual, Storage};
+
+use crate::acting::telling;
+use crate::faulty::Faulty;
+use crate::harness::{Bench, Log, seconds, world};
+
+/// A handler that tells which attempt it is.
+fn attempts(
+    log: &Log,
+) -> impl Fn((), punctual::Context) -> std::future::Ready<()> + Send + Sync + 'static {
+    telling::<()>(log, |(), context| format!("attempt {}", context.attempt()))
+}
+
+/// The older release, which does not know the topic `fresh`.
+fn old(builder: Builder, log: &Log) -> Builder {
+    builder.handler("other", attempts(log))
+}
+
+/// A process with more handlers than one claim can name, and not the one for `fresh`.
+fn crowded(mut builder: Builder, log: &Log) -> Builder {
+    for number in 0..=FILTER_TOPICS_MAX {
+        builder = builder.handler(format!("topic {number}"), attempts(log));
+    }
+    builder
+}
+
+async fn attempts_in_all(storage: &MemoryStorage) -> usize {
+    storage.executions(ExecutionFilter::default(), Page::first(100)).await.unwrap().rows.len()
+}
+
+// spec: T-29, U-20
+#[tokio::test]
+async fn a_new_job_beside_an_older_release_loses_no_slot() {
+    let (world, log) = (world(), Log::default());
+    let older = Bench::start_in(world.clone(), |builder| old(builder, &log)).await;
+    let newer = Bench::start_in(world, |builder| {
+        let planned = telling::<Occurrence>(&log, |occurrence, context| {
+            format!("{} {}", occurrence.nominal, context.attempt())
+        });
+        builder.job(Job::cron("fresh", "*/5 * * * *"), planned)
+    })
+    .await;
+    newer.advance(seconds(60 * 60)).await;
+    let mut expected: Vec<String> =
+        (1..12).map(|slot| format!("2026-03-02T07:{:02}:00Z 1", slot * 5)).collect();
+    expected.push("2026-03-02T08:00:00Z 1".to_owned());
+    assert_eq!(log.lines(), expected);
+    let history = newer.punctual.admin().history("fresh", Page::first(50)).await.unwrap();
+    assert!(history.rows.iter().all(|run| run.ending == Ending::Succeeded));
+    assert_eq!(older.punctual.events().count("attempt.started"), 0);
+}
+
+// spec: T-29
+#[tokio::test]
+async fn a_message_that_an_older_release_does_not_know_reaches_the_new_one_as_its_first_attempt() {
+    let (world, log) = (world(), Log::default());
+    let older = Bench::start_in(world.clone(), |builder| old(builder, &log)).await;
+    let id = older.punctual.publisher().publish("fresh", &()).await.unwrap().id;
+    older.punctual.publisher().publish("other", &()).await.unwrap();
+    older.advance(seconds(300)).await;
+    assert_eq!(log.len(), 1, "what is behind it was handled");
+    let record = older.message(id).await;
+    assert_eq!((record.state, record.attempt, record.crashes), (State::Pending, 0, 0));
+    assert_eq!(record.due_at, record.message.due_at, "it was not put off");
+    let newer = Bench::start_in(world, |builder| builder.handler("fresh", attempts(&log))).await;
+    newer.advance(seconds(1)).await;
+    assert_eq!(log.lines(), ["attempt 1", "attempt 1"]);
+    assert_eq!(newer.message(id).await.state, State::Done);
+}
+
+// spec: T-29, U-24
+#[tokio::test]
+async fn a_process_does_not_ask_faster_because_of_messages_it_has_no_handler_for() {
+    for count in [5, 2 * LOOK_MAX] {
+        let ((clock, storage), log) = (world(), Log::default());
+        let counted = Faulty::over(&storage);
+        let builder = Punctual::builder().clock(clock.clone()).storage(counted.clone());
+        let punctual = old(builder, &log).build().unwrap();
+        punctual.start().await.unwrap();
+        let bench = Bench { clock, storage, punctual };
+        bench.punctual.publisher().publish("other", &()).await.unwrap();
+        bench.rest().await;
+        let sent = bench.storage.messages(MessageFilter::default(), Page::first(1)).await.unwrap();
+        let crowd = (1..=count as u64).map(|number| {
+            let mut message = (*sent.rows[0].message).clone();
+            message.topic = Topic::new("fresh").unwrap();
+            message.id = MessageId::from_uuid(Uuid::from_u64_pair(number, number));
+            Entry { message: Arc::new(message), replace: false }
+        });
+        bench.storage.enqueue(crowd.collect(), bench.clock.now()).await.unwrap();
+        bench.advance(seconds(60)).await;
+        let before = counted.calls_in_all();
+        bench.advance(seconds(600)).await;
+        let calls = counted.calls_in_all() - before;
+        assert!(calls <= 3_000, "{calls} calls in 600 seconds with {count} messages");
+        bench.punctual.publisher().publish("other", &()).await.unwrap();
+        bench.advance(seconds(2)).await;
+        assert_eq!(log.len(), 2, "what is behind them is handled");
+    }
+}
+
+// spec: T-29
+#[tokio::test]
+async fn what_is_claimed_without_a_handler_is_given_back_at_no_cost() {
+    let (world, log) = (world(), Log::default());
+    let older = Bench::start_in(world.clone(), |builder| crowded(builder, &log)).await;
+    let id = older.punctual.publisher().publish("fresh", &()).await.unwrap().id;
+    older.advance(seconds(600)).await;
+    let record = older.message(id).await;
+    assert_eq!((record.state, record.attempt, record.crashes), (State::Pending, 0, 0));
+    assert_eq!(record.error.as_deref(), Some("no handler here has the topic \"fresh\""));
+    assert_eq!(attempts_in_all(&older.storage).await, 0, "nothing was attempted");
+    let events = older.punctual.events();
+    assert_eq!(events.count("attempt.failed"), 0);
+    let given_back = events.count("attempt.yielded");
+    assert!((10..=20).contains(&given_back), "{given_back} times in ten minutes");
+    let newer = Bench::start_in(world, |builder| builder.handler("fresh", attempts(&log))).await;
+    newer.advance(seconds(120)).await;
+    assert_eq!(log.lines(), ["attempt 1"]);
+}
+
+// spec: T-29
+#[tokio::test]
+async fn what_is_given_back_for_a_day_is_dead_and_a_redrive_has_a_day_of_its_own() {
+    let log = Log::default();
+    let bench = Bench::start(|builder| crowded(builder, &log)).await;
+    let id = bench.punctual.publisher().publish("fresh", &()).await.unwrap().id;
+    bench.advance(seconds(24 * 3_600 - 60)).await;
+    assert_eq!(bench.message(id).await.state, State::Pending);
+    bench.advance(seconds(180)).await;
+    let record = bench.message(id).await;
+    assert_eq!((record.state, record.dead), (State::Dead, Some(DeadReason::NoHandler)));
+    assert!(record.error.unwrap().starts_with("no handler anywhere"));
+    bench.punctual.admin().redrive(id).await.unwrap();
+    bench.advance(seconds(3_600)).await;
+    let record = bench.message(id).await;
+    assert_eq!((record.state, record.message.source), (State::Pending, Source::Redriven));
+}
