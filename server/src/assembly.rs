@@ -204,6 +204,7 @@ fn builder(config: &Config, opened: &Opened, tools: &Tools) -> Builder {
         .stores(opened.storage.clone(), opened.inspect.clone())
         .roles(roles)
         .configure_from_env()
+        .expect_more_jobs()
         .options(|options| {
             options.retention = config.retention.history.map(Length::get);
         });

@@ -29,6 +29,10 @@ pub(crate) fn routes() -> Router<App> {
 
 /// How this process is, as it was found at most a second ago.
 pub(crate) async fn looked(app: &App) -> Result<Health> {
+    if app.punctual.is_stopping() {
+        // At once, not when what was found before is a second old.
+        return Ok(app.punctual.admin().health().await);
+    }
     let find = async {
         let (admin, counts) =
             (app.punctual.admin(), app.node().live.costly_counts(app.clock.now()));
@@ -60,10 +64,6 @@ async fn whole(State(app): State<App>) -> Answer<(StatusCode, Json<Value>)> {
 /// Whether it can take requests: its loops run and its storage answers.
 async fn ready(State(app): State<App>) -> Answer<(StatusCode, Json<Value>)> {
     let health = looked(&app).await?;
-    if app.punctual.is_stopping() {
-        let answer = json!({ "ready": false, "reasons": ["the process is stopping"] });
-        return Ok((StatusCode::SERVICE_UNAVAILABLE, Json(answer)));
-    }
     let ready = health.condition < Condition::Unhealthy;
     Ok((status(health.condition), Json(json!({ "ready": ready, "reasons": health.reasons }))))
 }
