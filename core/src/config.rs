@@ -7,9 +7,13 @@
 //! retries and all else belong to the code and to operators. What cannot be used is kept with its
 //! reason, never a reason not to start.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
+
 use serde::Serialize;
 
 use crate::error::{Error, Result};
+use crate::event::{Event, Events};
 use crate::model::Job;
 
 /// The most bytes a configuration file may have.
@@ -120,6 +124,50 @@ impl Configuration {
     }
 }
 
+/// What of the configuration of a process cannot be used; changes with the jobs that are declared later.
+pub(crate) struct MisconfiguredList {
+    list: Mutex<Vec<Misconfigured>>,
+    /// Whether the names that belong to no job were reported.
+    unknown_told: AtomicBool,
+}
+
+impl MisconfiguredList {
+    /// `more_jobs` says that names without a job are reported by a later reconciliation.
+    pub(crate) fn new(list: Vec<Misconfigured>, more_jobs: bool) -> Self {
+        Self { list: Mutex::new(list), unknown_told: AtomicBool::new(!more_jobs) }
+    }
+
+    pub(crate) fn list(&self) -> Vec<Misconfigured> {
+        self.list.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Replaces what was known about the configuration of these jobs by what is wrong with it now; keys that
+    /// have found their job are no longer unknown.
+    pub(crate) fn replace(&self, jobs: &[Job], keys: &[String], wrong: Vec<Misconfigured>) {
+        let is_of_these = |known: &Misconfigured| {
+            let of = known.job.as_deref();
+            keys.contains(&known.key) || jobs.iter().any(|job| Some(job.name.as_str()) == of)
+        };
+        let mut list = self.list.lock().unwrap_or_else(PoisonError::into_inner);
+        list.retain(|known| !is_of_these(known));
+        list.extend(wrong);
+    }
+
+    /// Emits, once, which configured names belong to no job.
+    pub(crate) fn tell_unknown_names(&self, events: &Events) {
+        if self.unknown_told.swap(true, Ordering::AcqRel) {
+            return;
+        }
+        let unknown = self.list().into_iter().filter(|wrong| wrong.problem == NO_SUCH_JOB);
+        for Misconfigured { key, problem, .. } in unknown {
+            events.emit(Event::ConfigurationIgnored { key, problem });
+        }
+    }
+}
+
+/// What is wrong with a key whose job is not known.
+pub(crate) const NO_SUCH_JOB: &str = "no job of this name is declared here; check its spelling";
+
 /// The parts of a key that is about a job: its name and the field.
 fn split(key: &str) -> Option<(&str, &str)> {
     SPELLINGS.iter().find_map(|(prefix, separator)| {
@@ -201,7 +249,7 @@ fn find(name: &str, jobs: &[Job]) -> Result<usize, String> {
         (0..jobs.len()).filter(|place| folded(jobs[*place].name.as_str()) == wanted).collect();
     match alike.as_slice() {
         [place] => Ok(*place),
-        [] => Err("no job of this name is declared here; check its spelling".to_owned()),
+        [] => Err(NO_SUCH_JOB.to_owned()),
         [first, second, ..] => Err(format!(
             "it could mean {:?} or {:?}; write the name exactly, in a file",
             jobs[*first].name, jobs[*second].name

@@ -257,6 +257,21 @@ events! {
         /// How it ended.
         ending: &'static str,
     }
+    /// A handler failed after it had settled its message in its own transaction: the attempt succeeded.
+    AttemptErrorAfterSettle, "attempt.error_after_settle", WARN {
+        /// The message.
+        message: MessageId,
+        /// The attempt's own id.
+        execution: ExecutionId,
+        /// The topic.
+        topic: Topic,
+        /// The job, when there is one.
+        job: Option<JobName>,
+        /// Which attempt this was.
+        attempt: u32,
+        /// What went wrong.
+        error: Option<Arc<str>>,
+    }
     /// A handler said how far it is.
     AttemptProgressed, "attempt.progressed", DEBUG {
         /// The message.

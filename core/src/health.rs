@@ -10,6 +10,8 @@ use serde::{Serialize, Serializer};
 use crate::clock::between;
 pub use crate::engine::LastTurn;
 
+/// A queue without a worker is reported when its oldest due message is later than this.
+pub const UNWORKED_AFTER: Duration = Duration::from_secs(60);
 /// A process whose loops have stood still for this many poll intervals is not running.
 const TICKS_MISSED_MAX: u32 = 10;
 /// But never sooner than this.
@@ -39,6 +41,19 @@ impl fmt::Display for Condition {
     }
 }
 
+/// Where a process is between its start and its end.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Lifecycle {
+    /// It was not asked to stop.
+    #[default]
+    Running,
+    /// It was asked to stop and takes no new work.
+    Stopping,
+    /// Its shutdown is over.
+    Stopped,
+}
+
 /// What was found.
 #[derive(Clone, Debug)]
 pub struct Findings {
@@ -54,6 +69,11 @@ pub struct Findings {
     pub late: u64,
     /// What of the configuration could not be used, a sentence each.
     pub misconfigured: Vec<String>,
+    /// Queues whose oldest due message is late by more than [`UNWORKED_AFTER`], while no message of theirs is
+    /// handled and this process does not work on them.
+    pub unworked: Vec<String>,
+    /// Whether the process is asked to stop.
+    pub lifecycle: Lifecycle,
     /// The last turn of each service.
     pub services: BTreeMap<String, LastTurn>,
     /// How often the process looks at its storage.
@@ -67,6 +87,8 @@ pub struct Health {
     pub condition: Condition,
     /// What speaks against healthy, a sentence each.
     pub reasons: Vec<String>,
+    /// Whether it runs, is stopping, or has stopped; unhealthy unless it runs.
+    pub lifecycle: Lifecycle,
     /// Messages whose lease has run out.
     #[serde(rename = "stale_count")]
     pub stale: u64,
@@ -104,14 +126,8 @@ impl Health {
         }
         let ticked_at = findings.services.get(TICKING).and_then(|last| last.succeeded_at);
         let last_tick_age = ticked_at.map(|ticked_at| between(ticked_at, now));
-        let standstill = (findings.poll_interval * TICKS_MISSED_MAX).max(STANDSTILL_MIN);
-        match last_tick_age {
-            None => say(Condition::Unhealthy, "the services have not begun to work".to_owned()),
-            Some(age) if age > standstill => say(
-                Condition::Unhealthy,
-                format!("the services have stood still for {} s", age.as_secs()),
-            ),
-            Some(_) => {}
+        if let Some(reason) = standing(findings, last_tick_age) {
+            say(Condition::Unhealthy, reason);
         }
         for (service, last) in &findings.services {
             if let Some(error) = &last.error {
@@ -135,10 +151,17 @@ impl Health {
         for problem in &findings.misconfigured {
             say(Condition::Degraded, problem.clone());
         }
+        for queue in &findings.unworked {
+            say(
+                Condition::Degraded,
+                format!("the queue {queue:?} has due messages and no process works on it"),
+            );
+        }
         let storage_latency = findings.storage.as_ref().ok().copied();
         Self {
             condition,
             reasons,
+            lifecycle: findings.lifecycle,
             stale: findings.stale,
             storage_latency,
             last_tick_age,
@@ -146,6 +169,20 @@ impl Health {
             dead: findings.dead,
             queue_depth: findings.pending,
         }
+    }
+}
+
+/// Why a process does not do its work, as far as its own loops go.
+fn standing(findings: &Findings, last_tick_age: Option<Duration>) -> Option<String> {
+    let standstill = (findings.poll_interval * TICKS_MISSED_MAX).max(STANDSTILL_MIN);
+    match (findings.lifecycle, last_tick_age) {
+        (Lifecycle::Stopping, _) => Some("the process is stopping".to_owned()),
+        (Lifecycle::Stopped, _) => Some("the process has stopped".to_owned()),
+        (Lifecycle::Running, None) => Some("the services have not begun to work".to_owned()),
+        (Lifecycle::Running, Some(age)) if age > standstill => {
+            Some(format!("the services have stood still for {} s", age.as_secs()))
+        }
+        (Lifecycle::Running, Some(_)) => None,
     }
 }
 
@@ -166,6 +203,8 @@ mod tests {
             pending: 7,
             late: 0,
             misconfigured: Vec::new(),
+            unworked: Vec::new(),
+            lifecycle: Lifecycle::Running,
             services: BTreeMap::from([(TICKING.to_owned(), turn)]),
             poll_interval: Duration::from_secs(1),
         }
@@ -204,6 +243,19 @@ mod tests {
         assert!(health.reasons[0].contains("nightly"), "{:?}", health.reasons);
     }
 
+    // Decision 3.44.
+    #[test]
+    fn a_process_that_stops_is_unhealthy_from_the_first_moment_on() {
+        for (lifecycle, reason) in [
+            (Lifecycle::Stopping, "the process is stopping"),
+            (Lifecycle::Stopped, "the process has stopped"),
+        ] {
+            let health = Health::judge(&Findings { lifecycle, ..fine() }, at(100));
+            assert_eq!((health.condition, health.lifecycle), (Condition::Unhealthy, lifecycle));
+            assert_eq!(health.reasons, [reason]);
+        }
+    }
+
     // Decision 3.18: the names of the data are fixed.
     // spec: H-50
     #[test]
@@ -212,6 +264,7 @@ mod tests {
         let expected = serde_json::json!({
             "condition": "degraded",
             "reasons": ["1 message has an owner that is gone"],
+            "lifecycle": "running",
             "stale_count": 1,
             "storage_latency_ms": 3,
             "last_tick_age_ms": 1_000,

@@ -384,7 +384,8 @@ pub struct BrokerRecord {
 pub enum Command {
     /// Stop it: pending at once, running by asking its handler.
     Cancel(MessageId),
-    /// Stop every pending message of a topic that is about a key; running ones are left alone.
+    /// Stop every pending one-time job of a topic that is about a key, that is every pending message with an
+    /// occurrence. Running ones, and messages that were published, are left alone.
     CancelKey {
         /// The topic.
         topic: Topic,

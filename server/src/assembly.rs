@@ -230,6 +230,7 @@ fn builder(config: &Config, opened: &Opened, tools: &Tools) -> Builder {
         .stores(opened.storage.clone(), opened.inspect.clone())
         .roles(roles)
         .configure_from_env()
+        .expect_more_jobs()
         .options(|options| {
             options.retention = config.retention.history.map(Length::get);
             options.dashboard_url.clone_from(&config.server.public_url);

@@ -11,7 +11,7 @@ use axum::{Json, Router};
 use jiff::Timestamp;
 use punctual::Result;
 use punctual::clock::{add, within};
-use punctual::health::{Condition, Health};
+use punctual::health::{Condition, Health, Lifecycle};
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -67,6 +67,7 @@ impl NodeHealth {
         let health = Health {
             condition: Condition::Unhealthy,
             reasons: vec![reason],
+            lifecycle: Lifecycle::default(),
             stale: 0,
             storage_latency: None,
             last_tick_age: None,
@@ -80,6 +81,10 @@ impl NodeHealth {
 
 /// How this process is by itself, as it was found at most a second ago.
 async fn of_process(app: &App) -> Result<Health> {
+    if app.punctual.is_stopping() {
+        // At once, not when what was found before is a second old.
+        return Ok(app.punctual.admin().health().await);
+    }
     let find = async {
         let (admin, counts) =
             (app.punctual.admin(), app.node().live.costly_counts(app.clock.now()));
@@ -90,6 +95,7 @@ async fn of_process(app: &App) -> Result<Health> {
         if health.storage_latency.is_none() {
             // Lists that were costly to find are not given out as if they were current.
             app.node().forget_lists();
+            return Ok(health);
         }
         // A storage that cannot say is a reason of its own.
         let unhandled = unhandled::reasons(app).await.unwrap_or_default();
@@ -145,10 +151,6 @@ async fn whole(State(app): State<App>, request: Request) -> Answer<(StatusCode, 
 /// Whether it can take requests: its loops run and its storage answers. Alerts are none of its business.
 async fn ready(State(app): State<App>, request: Request) -> Answer<(StatusCode, Json<Value>)> {
     let health = of_process(&app).await?;
-    if app.punctual.is_stopping() {
-        let answer = json!({ "ready": false, "reasons": ["the process is stopping"] });
-        return Ok((StatusCode::SERVICE_UNAVAILABLE, Json(answer)));
-    }
     let ready = health.condition < Condition::Unhealthy;
     if !is_known(&app, request).await {
         return Ok((status(health.condition), Json(json!({ "ready": ready }))));

@@ -49,6 +49,24 @@ fn a_cron_text_of_the_environment_wins_over_the_file() {
     assert_eq!(record["job"]["job"]["schedule"]["cron"], "30 4 * * *", "{exported}");
 }
 
+// trap 16
+// spec: H-55
+#[test]
+fn a_wrong_cron_text_of_the_environment_is_shown_by_the_job_and_by_health() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("punctual.toml");
+    std::fs::write(&file, "[jobs.nightly]\ncron = \"0 2 * * *\"\ntopic = \"t\"\n").unwrap();
+    let args = ["serve", "--listen", "127.0.0.1:0", "--storage", "memory:"];
+    let mut command = punctual(folder.path(), &args);
+    command.env("Messaging__Scheduling__Jobs__nightly__CronExpression", "every day");
+    let server = Server::spawned(command);
+    let (_, job) = server.get("/api/v1/jobs/nightly");
+    assert!(job["misconfigured"].as_str().unwrap().contains("every day"), "{job}");
+    let (_, health) = server.get("/health");
+    assert_eq!(health["condition"], "degraded", "{health}");
+    assert_eq!(server.stop(), Some(0));
+}
+
 #[test]
 fn the_example_works_in_memory() {
     let folder = tempfile::tempdir().unwrap();

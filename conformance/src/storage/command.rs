@@ -1,6 +1,8 @@
 //! Commands: what an operator may do to a message, state by state.
 
-use punctual::model::{Assignment, Key, Message, MessageId, Priority, Queue, Source, State, Topic};
+use punctual::model::{
+    Assignment, JobName, Key, Message, MessageId, Occurrence, Priority, Queue, Source, State, Topic,
+};
 use punctual::policy::Verdict;
 use punctual::storage::{Claim, Command, Commanded, Enqueued, Line, Settled};
 
@@ -11,7 +13,7 @@ behaviours! {
     only_a_dead_letter_is_discarded,
     a_pending_message_is_cancelled_at_once_and_never_delivered,
     a_running_message_is_asked_to_stop,
-    cancelling_by_topic_and_key_stops_only_the_pending_ones_of_that_pair,
+    cancelling_by_topic_and_key_stops_only_the_pending_jobs_of_that_pair,
     a_finished_message_is_redriven_as_if_it_were_new,
     a_running_message_is_not_redriven_moved_or_deleted,
     a_redrive_is_refused_while_another_message_lives_under_the_same_key,
@@ -52,15 +54,23 @@ pub async fn a_running_message_is_asked_to_stop(f: Fixture) {
     assert!(lost.cancel_requested, "who takes it over hears of it too");
 }
 
+/// The message of a one-time job, which has the name of its topic.
+fn one_time(message: Message) -> Message {
+    let job = JobName::new(message.topic.as_str()).unwrap();
+    let occurrence = Occurrence { job, nominal: message.due_at, schedule: None, misfire: None };
+    Message { occurrence: Some(occurrence), source: Source::Deferred, ..message }
+}
+
 // spec: T-43
-pub async fn cancelling_by_topic_and_key_stops_only_the_pending_ones_of_that_pair(f: Fixture) {
-    let about = |name: &str| Message { key: Some(key(name)), ..f.message() };
+pub async fn cancelling_by_topic_and_key_stops_only_the_pending_jobs_of_that_pair(f: Fixture) {
+    let about = |name: &str| Message { key: Some(key(name)), ..one_time(f.message()) };
     let running = f.enqueue(about("7")).await;
     assert_eq!(f.claim(f.process(), 1, at(0)).await.len(), 1);
     let pending = [f.enqueue(about("7")).await, f.enqueue(about("7")).await];
     let other_key = f.enqueue(about("8")).await;
     let other_topic = Message { topic: Topic::new("invoice").unwrap(), ..about("7") };
     let other_topic = f.enqueue(other_topic).await;
+    let published = f.enqueue(Message { key: Some(key("7")), ..f.message() }).await;
 
     let pair = |key: Key| Command::CancelKey { topic: Topic::new("mail").unwrap(), key };
     assert_eq!(f.command(pair(key("7"))).await, Commanded::Applied(2));
@@ -69,7 +79,7 @@ pub async fn cancelling_by_topic_and_key_stops_only_the_pending_ones_of_that_pai
     for id in pending {
         assert_eq!(f.state(id).await, Some(State::Cancelled));
     }
-    for id in [other_key, other_topic] {
+    for id in [other_key, other_topic, published] {
         assert_eq!(f.state(id).await, Some(State::Pending));
     }
     let record = f.record(running).await;
@@ -256,7 +266,7 @@ pub async fn a_cancel_and_a_claim_at_once_agree_about_who_was_first(f: Fixture) 
 
 // spec: T-43
 pub async fn a_crowd_about_one_key_is_cancelled_in_one_call(f: Fixture) {
-    let about = |_| Message { key: Some(key("7")), ..f.due(at(60)) }.into();
+    let about = |_| Message { key: Some(key("7")), ..one_time(f.due(at(60))) }.into();
     f.storage.enqueue((0..500).map(about).collect(), at(0)).await.unwrap();
     let command = Command::CancelKey { topic: Topic::new("mail").unwrap(), key: key("7") };
     assert_eq!(f.command(command).await, Commanded::Applied(500));

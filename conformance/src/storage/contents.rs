@@ -146,7 +146,10 @@ pub async fn names_that_look_alike_are_different_names(f: Fixture) {
     let mut ids = BTreeSet::new();
     for name in alike {
         let topic = Topic::new(name).unwrap();
-        let message = Message { topic, key: Some(key("7")), ..f.deduplicated(name) };
+        let job = JobName::new(name).unwrap();
+        let occurrence = Occurrence { job, nominal: at(0), schedule: None, misfire: None };
+        let occurrence = Some(occurrence);
+        let message = Message { topic, occurrence, key: Some(key("7")), ..f.deduplicated(name) };
         assert!(ids.insert(f.enqueue(message).await), "{name} was taken for another");
         f.declare(Fixture::job(name, Some(at(60)))).await;
     }

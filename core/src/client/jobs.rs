@@ -328,8 +328,8 @@ impl Jobs {
         Once::new(publish)
     }
 
-    /// Cancels every pending one-time job of a name that is about a key; answers how many. Running
-    /// ones are left alone, and none at all is no mistake.
+    /// Cancels every pending one-time job of a name that is about a key and returns how many. Running ones,
+    /// and published messages of the same topic and key, are left alone; none at all is no mistake.
     pub async fn cancel(&self, name: impl AsRef<str>, key: impl AsRef<str>) -> Result<u64> {
         let command = Command::CancelKey { topic: Topic::new(name)?, key: Key::new(key)? };
         match self.process.storage.command(command, self.process.now()).await? {

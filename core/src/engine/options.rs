@@ -56,7 +56,8 @@ pub struct Options {
     pub past_tolerance: Duration,
     /// Finished messages and history older than this are deleted. Default none: nothing is.
     pub retention: Option<Duration>,
-    /// Whether this process fires jobs. Default yes.
+    /// Whether this process fires jobs. Default yes. Without it the process still declares its own jobs when it
+    /// starts, and retires none.
     pub scheduling: bool,
     /// Whether this process runs handlers. Default yes.
     pub handling: bool,

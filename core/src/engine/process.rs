@@ -13,9 +13,10 @@ use super::{
 };
 use crate::client::Outbound;
 use crate::clock::{Clock, StorageClock};
-use crate::config::{Configuration, Misconfigured};
+use crate::config::{Configuration, MisconfiguredList};
 use crate::event::Events;
 use crate::handler::{Rules, States};
+use crate::health::Lifecycle;
 use crate::inspect::Inspect;
 use crate::lock::Locks;
 use crate::middleware::Middleware;
@@ -67,7 +68,7 @@ pub(crate) struct Process {
     pub(crate) calendars: Vec<Calendar>,
     pub(crate) configurations: Vec<Configuration>,
     /// What of the configuration could not be used.
-    pub(crate) misconfigured: Vec<Misconfigured>,
+    pub(crate) misconfigured: MisconfiguredList,
     /// Until when the others believe us alive; see [`alive`](super::pulse::alive).
     pub(crate) alive_until: Mutex<Timestamp>,
 }
@@ -84,6 +85,17 @@ impl Process {
 
     pub(crate) fn execution_id(&self, now: Timestamp) -> ExecutionId {
         ExecutionId::from_uuid(self.ids.next(now))
+    }
+
+    /// Returns whether it runs, is stopping, or has stopped.
+    pub(crate) fn lifecycle(&self) -> Lifecycle {
+        if self.stop.has_ended() {
+            Lifecycle::Stopped
+        } else if self.stop.is_requested() {
+            Lifecycle::Stopping
+        } else {
+            Lifecycle::Running
+        }
     }
 
     /// Returns the terms in force for a message, from what the layers say.

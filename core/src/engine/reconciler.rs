@@ -1,15 +1,16 @@
 //! The reconciler: what the code declares, what the configuration overrides and what the storage
-//! remembers become one. It runs inside the scheduler's first turn and is tried again until it
+//! remembers become one. It is tried while the process starts, then inside the scheduler's turns until it
 //! succeeds, so that a storage that is down at start delays scheduling and nothing else. What is
 //! declared while a process runs takes the same two steps, [`declare`] and [`retire`].
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use async_trait::async_trait;
 use futures_util::future::try_join_all;
 use jiff::Timestamp;
 
-use super::Process;
+use super::{Process, Service, Turn, alive};
 use crate::error::{Error, Result};
 use crate::event::Event;
 use crate::inspect::JobFilter;
@@ -26,6 +27,20 @@ const TOGETHER_MAX: usize = 64;
 pub(crate) struct Reconciler {
     process: Arc<Process>,
     done: bool,
+}
+
+/// Declares the jobs of a process that fires none, until the storage has them.
+#[async_trait]
+impl Service for Reconciler {
+    fn name(&self) -> &'static str {
+        "reconciler"
+    }
+
+    async fn turn(&mut self, now: Timestamp) -> Result<Turn> {
+        let now = alive(&self.process, now).await?;
+        self.reconcile(now).await?;
+        Ok(Turn::WhenWoken)
+    }
 }
 
 impl Reconciler {
@@ -51,6 +66,11 @@ impl Reconciler {
                     process.events.emit(Event::JobForeign { job, owner });
                 }
             }
+        }
+        self.done = !process.options.scheduling;
+        if self.done {
+            // It declares what it brings; what its application no longer has is known to those that fire.
+            return Ok(());
         }
         let names = declarations.iter().map(|declaration| declaration.job.name.clone()).collect();
         let set = DeclaredSet {

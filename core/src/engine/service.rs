@@ -136,6 +136,7 @@ pub(crate) struct Stop {
 #[derive(Debug, Default)]
 struct Signal {
     given: AtomicBool,
+    ended: AtomicBool,
     waiting: Notify,
 }
 
@@ -152,6 +153,15 @@ impl Stop {
 
     pub(crate) fn is_requested(&self) -> bool {
         self.signal.given.load(Ordering::Acquire)
+    }
+
+    /// Records that everything has ended.
+    pub(crate) fn end(&self) {
+        self.signal.ended.store(true, Ordering::Release);
+    }
+
+    pub(crate) fn has_ended(&self) -> bool {
+        self.signal.ended.load(Ordering::Acquire)
     }
 
     /// Waits for the signal. Cancel-safe.

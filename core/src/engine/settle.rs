@@ -27,8 +27,8 @@ use super::{Process, Registration, backoff};
 use crate::clock::{Clock, add, between, within};
 use crate::error::{Error, Result};
 use crate::event::Event;
-use crate::handler::Context;
-use crate::model::{Ending, Recording};
+use crate::handler::{Cause, Context};
+use crate::model::{Ending, Execution, Recording};
 use crate::policy::{Case, EffectiveTerms, Judged, Report, Verdict, Why, judge};
 use crate::storage::{Settled, Settlement, Storage};
 use crate::transport::{Delivery, LeaseReceipt, Receipt};
@@ -77,6 +77,8 @@ struct Waiting {
     context: Context,
     /// Who wants to know what became of it.
     answer: Option<Answer>,
+    /// What is told when the storage has returned: how the attempt ended, and when.
+    untold: Option<Box<(Judged, Arc<Execution>, Timestamp)>>,
     _entered: Entered,
 }
 
@@ -144,17 +146,18 @@ impl Settler {
         if is_unhandled && !is_given_back {
             process.registry.unhandled.forget(started.context.message_id());
         }
-        tell(process, &started.context, &judged, now);
         let Started { delivery, terms, context, entered, extras } = *started;
         let execution = Arc::new(context.execution(judged.ending, judged.note.clone(), now));
-        if judged.ending.is_failure() {
-            let again_at = judged.verdict.again_at();
-            process.hooks.failed(&delivery.message, &execution, again_at);
-        }
         // Nothing was attempted, so nothing of it goes into the history.
         let recorded = !is_given_back && is_recorded(&terms, &judged);
-        if !is_given_back {
-            process.recent.push(&execution);
+        let mut untold = None;
+        if is_given_back {
+            tell(process, &context, &judged, now);
+        } else if context.settles() && judged.verdict != Verdict::Done {
+            // Whether its own transaction was committed is known when the storage returns.
+            untold = Some(Box::new((judged.clone(), execution.clone(), now)));
+        } else {
+            tell_all(process, &context, &judged, &execution, now);
         }
         match delivery.receipt {
             Receipt::Lease(receipt) => {
@@ -170,6 +173,7 @@ impl Settler {
                     storage,
                     context,
                     answer,
+                    untold,
                     _entered: entered,
                 })
             }
@@ -211,7 +215,8 @@ impl Settler {
             why: Why::Release,
         };
         let settlement = Settlement::new(claimed.lease_ref(), verdict, None);
-        let waiting = Waiting { settlement, storage, context, answer: None, _entered: entered };
+        let waiting =
+            Waiting { settlement, storage, context, answer: None, untold: None, _entered: entered };
         if let Some(rest) = self.write_later(waiting) {
             rest.await;
         }
@@ -254,6 +259,48 @@ fn case<'a>(delivery: &'a Delivery, terms: &'a EffectiveTerms, now: Timestamp) -
         cancel_requested,
         now,
     }
+}
+
+/// Emits what an attempt came to, calls the hooks, and remembers it.
+fn tell_all(
+    process: &Process,
+    context: &Context,
+    judged: &Judged,
+    execution: &Arc<Execution>,
+    now: Timestamp,
+) {
+    tell(process, context, judged, now);
+    if judged.ending.is_failure() {
+        let again_at = judged.verdict.again_at();
+        process.hooks.failed(&context.parts().message, execution, again_at);
+    }
+    process.recent.push(execution);
+}
+
+/// Tells of an attempt that its handler has settled itself: it succeeded, and what went wrong afterwards is an
+/// event of its own.
+fn settled_before(process: &Process, waiting: &mut Waiting) {
+    let Some(untold) = waiting.untold.take() else { return };
+    let context = &waiting.context;
+    if context.cancel_cause() == Some(Cause::LeaseLost) {
+        return lost(process, context);
+    }
+    let (late, execution, now) = *untold;
+    let done = Judged { verdict: Verdict::Done, ending: Ending::Succeeded, note: None };
+    let execution = Arc::new(Execution {
+        ending: done.ending,
+        note: done.note.clone(),
+        ..Execution::clone(&execution)
+    });
+    tell_all(process, context, &done, &execution, now);
+    process.events.emit(Event::AttemptErrorAfterSettle {
+        message: context.message_id(),
+        execution: context.execution_id(),
+        topic: context.topic().clone(),
+        job: context.job().cloned(),
+        attempt: context.attempt(),
+        error: late.note,
+    });
 }
 
 /// Emits what an attempt came to.
@@ -379,9 +426,15 @@ fn answered(process: &Process, batch: Vec<Waiting>, answers: &[Settled]) -> Vec<
     let mut left = Vec::new();
     for (mut waiting, answer) in batch.into_iter().zip(answers) {
         match answer {
-            Settled::Applied => applied(process, &waiting),
+            Settled::Applied => {
+                if let Some(untold) = waiting.untold.take() {
+                    let (judged, execution, now) = *untold;
+                    tell_all(process, &waiting.context, &judged, &execution, now);
+                }
+                applied(process, &waiting);
+            }
             // Gone because the handler's own transaction took it with it: that is what was wanted.
-            Settled::Lost if waiting.context.settles() => {}
+            Settled::Lost if waiting.context.settles() => settled_before(process, &mut waiting),
             Settled::Lost => lost(process, &waiting.context),
             Settled::CancelRequested => {
                 waiting.settlement.verdict = Verdict::Cancelled;

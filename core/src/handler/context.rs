@@ -134,6 +134,11 @@ impl Context {
         self.parts.message.story(self.parts.execution)
     }
 
+    /// The attempt that published this message; none when no handler did. The same in every attempt.
+    pub fn causation(&self) -> Option<ExecutionId> {
+        self.parts.message.trail.causation
+    }
+
     /// Until when this process has the right to the message; moves ahead while the handler runs.
     pub fn lease_until(&self) -> Option<Timestamp> {
         *self.parts.lease_until.lock().unwrap_or_else(PoisonError::into_inner)

@@ -15,7 +15,7 @@ use crate::builtin::MemoryStorage;
 use crate::client::{JobBuilder, Sends};
 use crate::clock::{Clock, StorageClock, SystemClock};
 use crate::codec::Codecs;
-use crate::config::Configuration;
+use crate::config::{Configuration, MisconfiguredList};
 use crate::engine::{
     Control, Hooks, InFlight, Options, Process, QueueBoard, Recent, Remotes, Roles, Stop,
     Subscribed, Surroundings, Switchboard, Watched, Worked,
@@ -63,6 +63,7 @@ pub struct Builder {
     pub(super) configurations: Vec<(Rank, Result<Configuration>)>,
     queues: Vec<(String, usize, Option<usize>)>,
     only_named_queues: bool,
+    pub(super) more_jobs: bool,
     middleware: Vec<Arc<dyn Middleware>>,
     options: Options,
 }
@@ -95,6 +96,7 @@ impl Default for Builder {
             configurations: Vec::new(),
             queues: Vec::new(),
             only_named_queues: false,
+            more_jobs: false,
             middleware: Vec::new(),
             options: Options::default(),
         }
@@ -281,7 +283,7 @@ impl Builder {
         let subscriptions = subscriptions(self.subscriptions, &around, &switchboard)?;
         let queues = queues(self.queues, self.only_named_queues, &jobs, &self.options)?;
         let sources = sources(&self.cron_overrides, self.configurations)?;
-        let (configured, misconfigured) = configured(&jobs, &sources, &self.events);
+        let (configured, misconfigured) = configured(&jobs, &sources, &self.events, self.more_jobs);
         let declare = |(job, configured)| declared(job, configured, &self.app, self.release);
         let declarations = jobs.into_iter().zip(configured).map(declare).collect();
         let (storage, inspect) = self.stores.unwrap_or_else(|| in_memory(&self.clock));
@@ -319,7 +321,7 @@ impl Builder {
             release: self.release,
             calendars: self.calendars,
             configurations: sources,
-            misconfigured,
+            misconfigured: MisconfiguredList::new(misconfigured, self.more_jobs),
             alive_until: Mutex::new(Timestamp::MIN),
         });
         Ok(Punctual::new(process, Blueprint { queues, subscriptions }))

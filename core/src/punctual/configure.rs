@@ -8,7 +8,7 @@ use std::io::Read as _;
 use std::path::Path;
 
 use super::Builder;
-use crate::config::{Configuration, FILE_BYTES_MAX, Misconfigured, resolve};
+use crate::config::{Configuration, FILE_BYTES_MAX, Misconfigured, NO_SUCH_JOB, resolve};
 use crate::error::{Error, Result};
 use crate::event::{Event, Events};
 use crate::model::{Job, JobName};
@@ -28,6 +28,14 @@ impl Builder {
     /// cannot be read is reported as an event, in status and in health, and the declared one is used.
     pub fn cron_override(mut self, job: impl Into<String>, expression: impl Into<String>) -> Self {
         self.cron_overrides.push((job.into(), expression.into()));
+        self
+    }
+
+    /// More jobs are declared after the start, by [`Admin::reconcile`](crate::Admin::reconcile). A configured
+    /// cron expression whose job is not known yet is not reported by [`Builder::build`] but by the first
+    /// reconciliation that does not bring the job.
+    pub fn expect_more_jobs(mut self) -> Self {
+        self.more_jobs = true;
         self
     }
 
@@ -99,9 +107,11 @@ pub(super) fn configured(
     jobs: &[Job],
     sources: &[Configuration],
     events: &Events,
+    more_jobs: bool,
 ) -> (Vec<Option<Schedule>>, Vec<Misconfigured>) {
     let mut resolved = resolve(sources, jobs);
-    for Misconfigured { key, problem, .. } in &resolved.ignored {
+    let told = resolved.ignored.iter().filter(|wrong| !more_jobs || wrong.problem != NO_SUCH_JOB);
+    for Misconfigured { key, problem, .. } in told {
         let (key, problem) = (key.clone(), problem.clone());
         events.emit(Event::ConfigurationIgnored { key, problem });
     }

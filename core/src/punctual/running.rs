@@ -2,6 +2,7 @@
 //! repeating anything: no new claims, time to finish, a request to stop, and work given back.
 
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use futures_util::future::join_all;
 
@@ -11,7 +12,7 @@ use crate::clock::{Clock, add, within};
 use crate::engine::{
     Control, Crew, Lookout, PULSE_REST_MAX, Pace, Process, Pruner, Pulse, QueueWorker, Reconciler,
     Relay, Rescuer, Scheduler, Scribe, Service, Settler, Stop, Subscribed, SubscriptionWorker,
-    Worked, goodbye, run, subscribe,
+    Worked, alive, goodbye, run, subscribe,
 };
 use crate::error::Result;
 use crate::event::{Event, Events};
@@ -19,6 +20,9 @@ use crate::handler::Cause;
 use crate::model::ProcessId;
 use crate::storage::{Line, Wakeup};
 use crate::transport::Consumer;
+
+/// How long a start waits until the declared jobs are stored.
+const DECLARE_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// What to run, besides what the process shares.
 pub(super) struct Blueprint {
@@ -113,7 +117,9 @@ impl Punctual {
         &self.process.events
     }
 
-    /// Starts the services. A second call does nothing. A storage or a transport that is out of reach does
+    /// Starts the services. A second call does nothing. When it returns, the declared jobs are stored; a
+    /// storage that fails or does not return within 10 seconds delays that, and the services go on trying.
+    /// A storage or a transport that is out of reach does
     /// not fail the start: the services try until it answers, and health says so meanwhile. A transport
     /// that refuses a subscription for good, as one whose topology is another, does; the start may then
     /// be tried again.
@@ -129,6 +135,7 @@ impl Punctual {
             return consumers.into_iter().nth(place).unwrap_or_else(|| Ok(None)).map(|_| ());
         }
         let process = &self.process;
+        let reconciler = self.declared().await;
         let (settler, writer) = Settler::new(process.clone());
         self.crew.spawn(writer);
         let pulse = Pulse::new(process.clone());
@@ -136,7 +143,7 @@ impl Punctual {
         let pace = Pace { stop, rest_max: PULSE_REST_MAX, ..Pace::new(process, wakeups) };
         self.crew.spawn(run(Box::new(pulse), pace));
         let Blueprint { queues, subscriptions } = blueprint;
-        for (service, wakeups) in services(process, queues, &settler) {
+        for (service, wakeups) in services(process, queues, reconciler, &settler) {
             self.crew.spawn(run(service, Pace::new(process, wakeups)));
         }
         for ((subscribed, control), consumer) in subscriptions.into_iter().zip(consumers) {
@@ -148,6 +155,22 @@ impl Punctual {
         self.crew.begin(settler);
         process.events.emit(Event::ProcessStarted { process: process.id });
         Ok(())
+    }
+
+    /// Stores the declared jobs if the storage can be reached; otherwise the services try again and say so.
+    async fn declared(&self) -> Reconciler {
+        let process = &self.process;
+        let mut reconciler = Reconciler::new(process.clone());
+        if process.declarations.is_empty() {
+            return reconciler;
+        }
+        let clock: &dyn Clock = &*process.clock;
+        let declaring = async {
+            let now = alive(process, clock.now()).await?;
+            reconciler.reconcile(now).await
+        };
+        let _ = within(clock, add(clock.now(), DECLARE_TIMEOUT), declaring).await;
+        reconciler
     }
 
     /// Subscribes to everything at once, as far as it can be reached; to nothing when nothing is handled.
@@ -185,8 +208,8 @@ impl Punctual {
         let process = &self.process;
         let clock: &dyn Clock = &*process.clock;
         let running = process.in_flight.len();
-        process.events.emit(Event::ProcessStopping { process: process.id, running });
         process.stop.request();
+        process.events.emit(Event::ProcessStopping { process: process.id, running });
         let drained =
             within(clock, add(clock.now(), process.options.drain), process.in_flight.emptied())
                 .await;
@@ -203,6 +226,7 @@ impl Punctual {
         let _ = within(clock, until, process.outbound.requests.ended()).await;
         // Best effort: without it the others find out by the missing beats.
         let _ = within(clock, until, goodbye(process)).await;
+        process.stop.end();
         process.events.emit(Event::ProcessStopped { process: process.id, released: interrupted });
         Stopped { interrupted, abandoned }
     }
@@ -213,7 +237,12 @@ type Paced = (Box<dyn Service>, Vec<Wakeup>);
 
 /// Every service but the pulse. Whoever empties a line listens to the storage's bell and to the
 /// lookout's; who has no line knows its own time.
-fn services(process: &Arc<Process>, queues: Vec<Worked>, settler: &Settler) -> Vec<Paced> {
+fn services(
+    process: &Arc<Process>,
+    queues: Vec<Worked>,
+    reconciler: Reconciler,
+    settler: &Settler,
+) -> Vec<Paced> {
     let mut services: Vec<Paced> = Vec::new();
     let options = &process.options;
     let listen = |line: Line| vec![process.storage.wakeup(&line), process.watched.watch(line)];
@@ -223,8 +252,9 @@ fn services(process: &Arc<Process>, queues: Vec<Worked>, settler: &Settler) -> V
         services.push((Box::new(Rescuer::new(process.clone(), storage.clone())), Vec::new()));
     }
     if options.scheduling {
-        let reconciler = Reconciler::new(process.clone());
         services.push((Box::new(Scheduler::new(process.clone(), reconciler)), listen(Line::Jobs)));
+    } else if !process.declarations.is_empty() {
+        services.push((Box::new(reconciler), Vec::new()));
     }
     if let Some(retention) = options.retention.filter(|_| options.upkeep) {
         let pruner = Pruner::new(process.storage.clone(), process.events.clone(), retention);

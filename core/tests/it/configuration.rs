@@ -187,3 +187,37 @@ fn every_spelling_is_in_the_guide() {
         assert_eq!(built.events().count("configuration.ignored"), 0, "{text}");
     }
 }
+
+// trap 16
+// spec: H-55
+#[tokio::test]
+async fn a_cron_text_for_a_job_that_is_declared_later_is_shown_when_it_is_wrong() {
+    let job = || vec![Job::cron("nightly-report", "0 8 * * *")];
+    let start = |text: &'static str| {
+        Bench::start(move |builder| builder.expect_more_jobs().configure(variable(text)))
+    };
+    let bench = start("0 9 * * *").await;
+    let (admin, events) = (bench.punctual.admin(), bench.punctual.events());
+    admin.reconcile("file", job()).await.unwrap();
+    assert_eq!(events.count("configuration.ignored"), 0, "it is used");
+    let status = admin.status_of("nightly-report").await.unwrap();
+    assert_eq!(status.misconfigured, None);
+    assert_eq!(admin.health().await.condition, Condition::Healthy);
+
+    let bench = start("every day").await;
+    let (admin, events) = (bench.punctual.admin(), bench.punctual.events());
+    admin.reconcile("file", job()).await.unwrap();
+    let status = admin.status_of("nightly-report").await.unwrap();
+    assert!(status.misconfigured.unwrap().contains("every day"));
+    assert_eq!(admin.health().await.condition, Condition::Degraded);
+    assert_eq!(events.count("configuration.ignored"), 0);
+    admin.reconcile("file", job()).await.unwrap();
+    assert_eq!(admin.health().await.reasons.len(), 1, "said once, not with every reconciliation");
+
+    let bench = start("0 9 * * *").await;
+    let admin = bench.punctual.admin();
+    for _ in 0..2 {
+        admin.reconcile("file", vec![Job::cron("other", "0 8 * * *")]).await.unwrap();
+    }
+    assert_eq!(bench.punctual.events().count("configuration.ignored"), 1, "no such job");
+}

@@ -152,3 +152,27 @@ async fn stories_of_attempts_side_by_side_do_not_mix() {
         assert_eq!(places, [1, 2, 3, 4, 5]);
     }
 }
+
+// spec: C-10
+#[tokio::test]
+async fn the_causation_can_be_read_and_is_the_same_in_every_attempt() {
+    let log = Log::default();
+    let seen = log.clone();
+    let bench = Bench::start(|builder| {
+        builder
+            .handler("parent", |(): (), context: Context| async move {
+                assert_eq!(context.causation(), None);
+                context.publisher().publish("child", &()).await.map(|_| ())
+            })
+            .handler("child", move |(): (), context: Context| {
+                let causation = context.causation().map(|id| id.to_string());
+                seen.push(format!("{} {}", context.attempt(), causation.unwrap_or_default()));
+                async { Err::<(), _>("not yet") }
+            })
+    })
+    .await;
+    let parent = bench.punctual.publisher().publish("parent", &()).await.unwrap();
+    bench.advance(seconds(50)).await;
+    let cause = history(&bench.storage, parent.id).await[0].id;
+    assert_eq!(log.lines(), [format!("1 {cause}"), format!("2 {cause}")]);
+}

@@ -1,10 +1,10 @@
 //! How a process is while its storage comes and goes.
 
-use punctual::health::Condition;
+use punctual::health::{Condition, Lifecycle};
 use punctual::storage::{Claim, Storage};
 use punctual::{Inspect, Job, Occurrence, Punctual};
 
-use crate::acting::{failing, retrying, telling};
+use crate::acting::{Gate, failing, retrying, telling, waiting};
 use crate::faulty::{EVERYTHING, Faulty};
 use crate::harness::{Bench, Log, seconds, world};
 
@@ -113,4 +113,45 @@ async fn asking_changes_nothing() {
         assert_eq!(bench.punctual.admin().health().await.condition, Condition::Healthy);
     }
     assert_eq!(bench.message(id).await, before);
+}
+
+// Decision 3.44.
+// spec: H-49
+#[tokio::test]
+async fn health_says_stopping_from_the_first_moment_and_then_stopped() {
+    let (log, gate) = (Log::default(), Gate::shut());
+    let bench = Bench::start(|builder| builder.handler("slow", waiting::<()>(&log, &gate))).await;
+    bench.punctual.publisher().publish("slow", &()).await.unwrap();
+    bench.rest().await;
+    let admin = bench.punctual.admin();
+    assert_eq!(admin.health().await.lifecycle, Lifecycle::Running);
+    let seen = async {
+        tokio::task::yield_now().await;
+        let health = admin.health().await;
+        gate.open(1);
+        health
+    };
+    let (stopped, stopping) = tokio::join!(bench.punctual.shutdown(), seen);
+    assert_eq!(stopped.abandoned, 0);
+    assert_eq!(stopping.condition, Condition::Unhealthy);
+    assert_eq!(stopping.reasons, ["the process is stopping"]);
+    let after = admin.health().await;
+    assert_eq!((after.condition, after.lifecycle), (Condition::Unhealthy, Lifecycle::Stopped));
+    assert_eq!(after.reasons, ["the process has stopped"]);
+}
+
+#[tokio::test]
+async fn a_queue_with_due_messages_that_no_process_works_on_degrades_health() {
+    let bench = Bench::start(|builder| builder.handler("mail", async |(): ()| {})).await;
+    let publish = || bench.punctual.publisher().publish("mail", &());
+    publish().queue("forgotten").await.unwrap();
+    publish().queue("later").after(seconds(3_600)).await.unwrap();
+    bench.advance(seconds(60)).await;
+    let admin = bench.punctual.admin();
+    assert_eq!(admin.health().await.condition, Condition::Healthy);
+    bench.advance(seconds(1)).await;
+    let health = admin.health().await;
+    assert_eq!(health.condition, Condition::Degraded);
+    let reason = "the queue \"forgotten\" has due messages and no process works on it";
+    assert_eq!(health.reasons, [reason]);
 }

@@ -138,3 +138,54 @@ async fn a_process_that_is_asked_to_end_stops_gracefully() {
     assert!(child.wait().unwrap().success());
     assert!(rest.contains("stopped; everything that ran has finished"), "{rest}");
 }
+
+// spec: T-45
+#[tokio::test]
+async fn declared_jobs_are_stored_when_the_start_returns() {
+    let job = Job::cron("nightly", "0 2 * * *");
+    let punctual = builder().job(job, async |_: Occurrence| {}).build().unwrap();
+    punctual.start().await.unwrap();
+    assert_eq!(punctual.admin().job("nightly").await.unwrap().job.name.as_str(), "nightly");
+}
+
+#[tokio::test]
+async fn a_process_that_fires_no_jobs_declares_its_own_and_retires_none() {
+    let world = world();
+    let first =
+        Bench::start_in(world.clone(), |builder| builder.declare(Job::cron("old", "0 2 * * *")))
+            .await;
+    first.punctual.shutdown().await;
+    let bench = Bench::start_in(world, |builder| {
+        builder
+            .job(Job::cron("fresh", "0 3 * * *"), async |_: Occurrence| {})
+            .options(|options| options.scheduling = false)
+    })
+    .await;
+    let admin = bench.punctual.admin();
+    assert!(admin.job("fresh").await.unwrap().retired.is_none());
+    assert!(admin.job("old").await.unwrap().retired.is_none());
+    bench.advance(seconds(24 * 3_600)).await;
+    assert_eq!(bench.punctual.events().count("job.fired"), 0);
+}
+
+#[tokio::test]
+async fn a_start_without_a_storage_returns_and_the_jobs_come_later() {
+    for scheduling in [true, false] {
+        let (clock, storage) = world();
+        let door = crate::faulty::Faulty::over(&storage);
+        door.fail(&crate::faulty::EVERYTHING);
+        let punctual = Punctual::builder()
+            .clock(clock.clone())
+            .storage(door.clone())
+            .declare(Job::cron("nightly", "0 2 * * *"))
+            .options(|options| options.scheduling = scheduling)
+            .build()
+            .unwrap();
+        punctual.start().await.unwrap();
+        door.heal();
+        assert!(punctual.admin().job("nightly").await.is_err());
+        let bench = Bench { clock, storage, punctual };
+        bench.advance(seconds(90)).await;
+        assert!(bench.punctual.admin().job("nightly").await.is_ok(), "scheduling {scheduling}");
+    }
+}

@@ -266,3 +266,19 @@ async fn many_replacements_at_once_leave_exactly_one() {
     bench.advance(seconds(600)).await;
     assert_eq!(log.len(), 1);
 }
+
+// Decision 3.43.
+// spec: T-43
+#[tokio::test]
+async fn cancelling_one_time_jobs_leaves_published_messages_of_the_topic_alone() {
+    let log = Log::default();
+    let bench = Bench::start(reminding(&log)).await;
+    let jobs = bench.punctual.jobs();
+    let publisher = bench.punctual.publisher();
+    let planned = jobs.once("remind").after(seconds(60)).key("order-7").await.unwrap();
+    let published = publisher.publish("remind", &None::<String>).key("order-7");
+    let published = published.after(seconds(60)).await.unwrap();
+    assert_eq!(jobs.cancel("remind", "order-7").await.unwrap(), 1);
+    assert_eq!(bench.message(planned.id).await.state, State::Cancelled);
+    assert_eq!(bench.message(published.id).await.state, State::Pending);
+}

@@ -160,3 +160,19 @@ async fn the_line_of_a_relay_is_paused_like_any_other() {
     assert_eq!(bench.message(sent.id).await.state, State::Done);
     assert_eq!(broker.waiting(), 1);
 }
+
+#[tokio::test]
+async fn a_named_queue_is_worked_on_beside_the_default_one_and_those_of_jobs() {
+    let job = || punctual::Job::cron("nightly", "0 0 * * *").queue("reports");
+    let served = |builder: punctual::Builder| {
+        let punctual = builder.job(job(), async |(): ()| {}).build().unwrap();
+        let names: Vec<String> =
+            punctual.queues().list().iter().map(|status| status.queue.to_string()).collect();
+        names
+    };
+    let builder = || punctual::Punctual::builder().queue("mail", 4);
+    assert_eq!(served(builder()), ["default", "mail", "reports"]);
+    assert_eq!(served(builder().only_named_queues()), ["mail"]);
+    let none = punctual::Punctual::builder().only_named_queues().build();
+    assert!(none.err().unwrap().to_string().contains("no queue is named"));
+}

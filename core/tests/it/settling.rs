@@ -2,7 +2,7 @@
 
 use punctual::model::{Ending, State};
 use punctual::transport::{AttemptCount, Capabilities, Delay};
-use punctual::{Retry, Subscribe};
+use punctual::{Retry, Storage, Subscribe};
 
 use crate::acting::{endings, failing, retrying, telling};
 use crate::broker::{PLAIN, post};
@@ -143,4 +143,48 @@ async fn a_storage_that_never_settles_is_given_up_and_its_messages_are_rescued()
     bench.advance(seconds(6 * 60)).await;
     assert_eq!(bench.message(first).await.state, State::Done);
     assert_eq!(endings(&bench.storage, first).await, [Ending::Lost, Ending::Succeeded]);
+}
+
+/// A handler that settles its message by itself, as inside a transaction, and fails afterwards.
+async fn settling(settle: bool) -> (Bench, punctual::model::MessageId) {
+    let world = world();
+    let storage = world.1.clone();
+    let bench = Bench::start_in(world, |builder| {
+        builder.handler("pay", move |(): (), context: punctual::Context| {
+            let storage = storage.clone();
+            async move {
+                let settlement = context.settlement().map_err(|error| error.to_string())?;
+                if settle {
+                    let now = context.started_at();
+                    let _ = storage.settle(vec![settlement], now).await;
+                }
+                Err::<(), _>("the printer is out of paper".to_owned())
+            }
+        })
+    })
+    .await;
+    let id = bench.punctual.publisher().publish("pay", &()).await.unwrap().id;
+    bench.rest().await;
+    (bench, id)
+}
+
+#[tokio::test]
+async fn an_error_after_a_settlement_of_the_handler_is_an_event_of_its_own() {
+    let (bench, id) = settling(true).await;
+    assert_eq!(bench.message(id).await.state, State::Done);
+    assert_eq!(endings(&bench.storage, id).await, [Ending::Succeeded]);
+    let events = bench.punctual.events();
+    assert_eq!((events.count("attempt.succeeded"), events.count("attempt.failed")), (1, 0));
+    assert_eq!(events.count("attempt.error_after_settle"), 1);
+    assert_eq!(events.count("lease.lost"), 0);
+}
+
+#[tokio::test]
+async fn an_error_after_a_settlement_that_was_rolled_back_is_a_failure() {
+    let (bench, id) = settling(false).await;
+    assert_eq!(bench.message(id).await.state, State::Pending);
+    assert_eq!(endings(&bench.storage, id).await, [Ending::Failed]);
+    let events = bench.punctual.events();
+    assert_eq!((events.count("attempt.succeeded"), events.count("attempt.failed")), (0, 1));
+    assert_eq!(events.count("attempt.error_after_settle"), 0);
 }

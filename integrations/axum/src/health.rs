@@ -22,12 +22,8 @@ pub(crate) async fn live() -> impl IntoResponse {
 
 /// Whether it makes sense to send work here.
 pub(crate) async fn ready(State(shared): State<Shared>) -> impl IntoResponse {
-    let (ready, reasons) = if shared.punctual.is_stopping() {
-        (false, vec!["the process is stopping".to_owned()])
-    } else {
-        let health = shared.punctual.admin().health().await;
-        (health.condition != Condition::Unhealthy, health.reasons)
-    };
+    let Health { condition, reasons, .. } = shared.punctual.admin().health().await;
+    let ready = condition != Condition::Unhealthy;
     (code(ready), Json(json!({ "ready": ready, "reasons": reasons })))
 }
 

@@ -19,6 +19,7 @@ impl Ledger {
                     record.state == State::Pending
                         && message.topic == *topic
                         && message.key.as_ref() == Some(key)
+                        && message.occurrence.is_some()
                 };
                 let ids: Vec<_> =
                     self.messages.values().filter(about).map(|record| record.message.id).collect();

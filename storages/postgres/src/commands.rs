@@ -136,7 +136,7 @@ impl Inner {
     ) -> Result<Outcome, Failure> {
         let about = format!(
             "SELECT id FROM {}.message WHERE topic = $1 AND key = $2 AND state = 0 \
-             ORDER BY id FOR UPDATE",
+             AND job IS NOT NULL ORDER BY id FOR UPDATE",
             self.schema.quoted
         );
         let params: [Param<'_>; 2] = [(&topic.as_str(), Type::TEXT), (&key.as_str(), Type::TEXT)];

@@ -191,7 +191,7 @@ fn queue_of(transaction: &Connection, id: MessageId) -> Tried<Queue> {
 
 fn pending_about(transaction: &Connection, topic: &Topic, key: &Key) -> Tried<Vec<MessageId>> {
     let sql = "SELECT id FROM punctual_message WHERE topic = ?1 AND key = ?2 AND state = 0 \
-               ORDER BY id";
+               AND job IS NOT NULL ORDER BY id";
     let mut statement = transaction.prepare_cached(sql)?;
     let ids = statement.query_map(params![topic.as_str(), key.as_str()], |row| row.get(0))?;
     let ids: rusqlite::Result<Vec<[u8; 16]>> = ids.collect();

@@ -16,7 +16,8 @@ impl Memory {
             Command::Cancel(id) => self.cancel(*id, now),
             Command::CancelKey { topic, key } => {
                 let about = self.names.about(topic, key);
-                let cancelled = about.into_iter().filter(|id| self.cancel_pending(*id, now));
+                let jobs = about.into_iter().filter(|id| self.is_of_job(*id)).collect::<Vec<_>>();
+                let cancelled = jobs.into_iter().filter(|id| self.cancel_pending(*id, now));
                 Commanded::Applied(cancelled.count() as u64)
             }
             Command::Redrive { id, due_at } => self.redrive(*id, *due_at),
@@ -107,6 +108,10 @@ impl Memory {
                 Commanded::Applied(1)
             }
         }
+    }
+
+    fn is_of_job(&self, id: MessageId) -> bool {
+        self.records.get(id).is_some_and(|stored| stored.record.message.occurrence.is_some())
     }
 
     fn state_of(&self, id: MessageId) -> Option<State> {

@@ -88,6 +88,7 @@ impl Admin {
         }
         let release = process.release;
         let declarations = self.declarations(jobs, source, release, Origin::Declared)?;
+        process.misconfigured.tell_unknown_names(&process.events);
         let (now, stored) = (process.now(), stored(process).await?);
         let taken: Vec<(&JobName, String)> =
             declarations.iter().filter_map(|declared| taken(declared, &stored, now)).collect();
@@ -128,7 +129,9 @@ impl Admin {
         let jobs = jobs(builders, &process.calendars)?;
         check_jobs(&jobs, process.holds, &process.options)?;
         let texts = resolve(&process.configurations, &jobs).texts;
-        let (configured, _) = schedules(&jobs, texts, &process.events);
+        let keys: Vec<String> = texts.iter().map(|(_, key, _)| key.clone()).collect();
+        let (configured, wrong) = schedules(&jobs, texts, &process.events);
+        process.misconfigured.replace(&jobs, &keys, wrong);
         let declared = jobs.into_iter().zip(configured).map(|(job, configured)| {
             let app = app.to_owned();
             Declaration { job, configured, app, release, origin }

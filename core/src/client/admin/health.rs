@@ -1,14 +1,18 @@
 //! Asking how this process is. It only reads, and it is answered also when the storage is not.
 
+use jiff::Timestamp;
+
 use super::{Admin, PATIENCE};
 use crate::clock::{Clock, add, between, within};
 use crate::engine::Process;
 use crate::error::{Error, Result};
-use crate::health::{Findings, Health};
+use crate::health::{Findings, Health, UNWORKED_AFTER};
 use crate::inspect::Counts;
-use crate::model::{JobRecord, State};
+use crate::model::{JobRecord, Queue, State};
 use crate::storage::Line;
 
+/// The most queues without a worker that are looked for.
+const UNWORKED_MAX: usize = 32;
 /// The most overdue jobs that are looked at; more are counted as so many.
 const LATE_MAX: usize = 1_000;
 
@@ -38,22 +42,26 @@ impl Admin {
             };
             let due = process.storage.due_jobs(LATE_MAX, now).await?;
             let late = due.iter().filter(|due| is_late(process, &due.record)).count();
-            Ok((latency, counts, late as u64))
+            let unworked = unworked(process, &counts, now).await?;
+            Ok((latency, counts, late as u64, unworked))
         };
         let answer = within(clock, add(begun, PATIENCE), asked).await.unwrap_or_else(no_answer);
-        let (storage, counts, late) = match answer {
-            Ok((latency, counts, late)) => (Ok(latency), counts, late),
-            Err(error) => (Err(error.to_string()), Counts::default(), 0),
+        let (storage, counts, late, unworked) = match answer {
+            Ok((latency, counts, late, unworked)) => (Ok(latency), counts, late, unworked),
+            Err(error) => (Err(error.to_string()), Counts::default(), 0, Vec::new()),
         };
         // What belongs to no job here may be somebody else's; a job with a wrong cron text is ours.
-        let misconfigured = process.misconfigured.iter().filter(|wrong| wrong.job.is_some());
+        let misconfigured = process.misconfigured.list();
+        let misconfigured = misconfigured.into_iter().filter(|wrong| wrong.job.is_some());
         let findings = Findings {
             storage,
             stale: counts.stale,
             dead: counts.total(State::Dead),
             pending: counts.total(State::Pending),
             late,
-            misconfigured: misconfigured.map(|wrong| wrong.problem.clone()).collect(),
+            misconfigured: misconfigured.map(|wrong| wrong.problem).collect(),
+            unworked,
+            lifecycle: process.lifecycle(),
             services: process.turns.all(),
             poll_interval: process.options.poll_interval,
         };
@@ -63,6 +71,32 @@ impl Admin {
 
 pub(super) fn no_answer<T>() -> Result<T> {
     Err(Error::unavailable(format!("no answer within {} s", PATIENCE.as_secs())))
+}
+
+/// The queues whose due messages wait while nothing of them is handled anywhere and this process does not
+/// work on them; at most [`UNWORKED_MAX`] are looked at.
+async fn unworked(process: &Process, counts: &Counts, now: Timestamp) -> Result<Vec<String>> {
+    let count = |queue: &Queue, state| counts.messages.get(&(queue.clone(), state)).copied();
+    let waits = |queue: &&Queue| {
+        !queue.is_relay()
+            && !process.queues.serves(queue)
+            && count(queue, State::Running).unwrap_or(0) == 0
+    };
+    let pending = counts
+        .messages
+        .iter()
+        .filter(|((_, state), count)| *state == State::Pending && **count > 0);
+    let queues: Vec<&Queue> =
+        pending.map(|((queue, _), _)| queue).filter(waits).take(UNWORKED_MAX).collect();
+    if queues.is_empty() {
+        return Ok(Vec::new());
+    }
+    let lines: Vec<Line> = queues.iter().map(|queue| Line::Queue((*queue).clone())).collect();
+    let due = process.storage.look(&lines).await?;
+    let is_late =
+        |due: Option<Timestamp>| due.is_some_and(|due| between(due, now) > UNWORKED_AFTER);
+    let late = queues.iter().zip(due).filter(|(_, due)| is_late(*due));
+    Ok(late.map(|(queue, _)| queue.to_string()).collect())
 }
 
 /// Whether the next occurrence is overdue by more than the job's misfire threshold, or its default.

@@ -47,7 +47,7 @@ impl Admin {
             }
         };
         let (app, declarations) = (process.app.as_str(), process.declarations.as_slice());
-        let misconfigured = process.misconfigured.as_slice();
+        let misconfigured = &process.misconfigured.list();
         let found = Found { app, declarations, stored, latest, running, misconfigured };
         let handles = |topic: &Topic| !process.options.handling || process.registry.contains(topic);
         found.status(handles, clock.now())
@@ -67,7 +67,7 @@ impl Admin {
         let created_at = record.as_ref().map_or(Timestamp::MIN, |record| record.created_at);
         keep_later(&mut latest, self.recent_since(&name, created_at));
         let stored = Ok(record.into_iter().collect());
-        let (app, misconfigured) = (process.app.as_str(), process.misconfigured.as_slice());
+        let (app, misconfigured) = (process.app.as_str(), &process.misconfigured.list());
         let found = Found { app, declarations, stored, latest, running, misconfigured };
         let handles = |topic: &Topic| !process.options.handling || process.registry.contains(topic);
         found.status(handles, process.now()).jobs.pop().ok_or_else(|| {
