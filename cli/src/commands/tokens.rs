@@ -40,7 +40,7 @@ struct Create {
     /// What it allows, with commas between them: read, operate, admin, work, publish.
     #[arg(long = "scope", value_name = "SCOPES", value_delimiter = ',', required = true)]
     scopes: Vec<String>,
-    /// How long it lasts, such as 90d; for ever when not given.
+    /// How long it lasts, such as 90d, or never for one without an end; a year when not given.
     #[arg(long, value_name = "LENGTH")]
     expires_in: Option<String>,
 }
