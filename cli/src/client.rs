@@ -1,10 +1,11 @@
 //! Asks the API: of a running server over HTTP, or of the same endpoints in this process on top of a
 //! storage. Commands do not know which.
 
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use anyhow::Result;
+use anyhow::{Context as _, Result};
 use axum::Router;
 use axum::body::{Body, to_bytes};
 use axum::http::header::{AUTHORIZATION, CONTENT_TYPE, COOKIE, DATE};
@@ -14,10 +15,11 @@ use punctual::engine::Roles;
 use punctual::jiff::Timestamp;
 use punctual_connect::Opened;
 use punctual_server::{App, Parts, router};
-use reqwest::Url;
+use reqwest::{Certificate, Url};
 use serde_json::Value;
 use tower::ServiceExt;
 
+use crate::desk::variable;
 use crate::failure::{Code, Failure};
 use crate::refusal::refusal;
 
@@ -102,7 +104,7 @@ pub(crate) struct Client {
 
 impl Client {
     /// Of a running server.
-    pub(crate) fn http(base: &str, proof: Proof) -> Result<Self> {
+    pub(crate) fn http(base: &str, proof: Proof, ca_file: Option<&Path>) -> Result<Self> {
         let base = address(base)?;
         // Another one may be installed already, which is as good.
         let _ = rustls::crypto::ring::default_provider().install_default();
@@ -112,6 +114,10 @@ impl Client {
             .user_agent(concat!("punctual/", env!("CARGO_PKG_VERSION")));
         if is_here(&base) {
             builder = builder.no_proxy();
+        }
+        let named = variable("PUNCTUAL_CA_FILE").map(PathBuf::from);
+        if let Some(file) = ca_file.map(ToOwned::to_owned).or(named) {
+            builder = builder.tls_certs_merge(authorities(&file)?);
         }
         let client = builder.build()?;
         Ok(Self { base, way: Way::Http(client), proof, now: Mutex::default() })
@@ -141,6 +147,11 @@ impl Client {
     /// Whether there is no server in between.
     pub(crate) fn is_direct(&self) -> bool {
         matches!(self.way, Way::Direct(_))
+    }
+
+    /// Whether what is sent can be read on the way: neither encrypted nor on this machine.
+    pub(crate) fn is_plain(&self) -> bool {
+        matches!(self.way, Way::Http(_)) && self.base.scheme() == "http" && !is_here(&self.base)
     }
 
     /// The address of the server.
@@ -222,14 +233,10 @@ impl Client {
     fn unreachable(&self, error: &reqwest::Error) -> Failure {
         let why = match error {
             error if error.is_timeout() => "it does not answer in time".to_owned(),
-            error if error.is_connect() => "nothing answers there".to_owned(),
-            error => {
-                let mut cause: &dyn std::error::Error = error;
-                while let Some(deeper) = cause.source() {
-                    cause = deeper;
-                }
-                cause.to_string()
+            error if error.is_connect() && !mentions_certificates(error) => {
+                "nothing answers there".to_owned()
             }
+            error => deepest(error).to_string(),
         };
         Failure::new(Code::Unreachable, format!("cannot reach {}: {why}", self.base())).hint(
             "start it with `punctual serve`, name another with --server URL, or work on its storage with --storage ADDRESS",
@@ -261,6 +268,36 @@ impl Client {
             Way::Http(_) => Ok(()),
             Way::Direct(parts) => Ok(parts.1.close().await?),
         }
+    }
+}
+
+/// The cause that an error comes down to.
+fn deepest(error: &reqwest::Error) -> &dyn std::error::Error {
+    const CAUSES_MAX: usize = 16;
+    let mut cause: &dyn std::error::Error = error;
+    for _ in 0..CAUSES_MAX {
+        match cause.source() {
+            Some(deeper) => cause = deeper,
+            None => break,
+        }
+    }
+    cause
+}
+
+/// Whether TLS is what keeps a connection from being made.
+fn mentions_certificates(error: &reqwest::Error) -> bool {
+    let text = deepest(error).to_string();
+    text.contains("certificate") || text.contains("tls") || text.contains("TLS")
+}
+
+/// Reads certificate authorities that are trusted besides the usual ones.
+fn authorities(file: &Path) -> Result<Vec<Certificate>> {
+    let bytes = std::fs::read(file).with_context(|| format!("cannot read {}", file.display()))?;
+    match Certificate::from_pem_bundle(&bytes) {
+        Ok(found) if !found.is_empty() => Ok(found),
+        _ => Err(Failure::wrong(format!("{} holds no certificates", file.display()))
+            .hint("name a file in PEM with --ca-file or PUNCTUAL_CA_FILE")
+            .into()),
     }
 }
 

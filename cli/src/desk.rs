@@ -2,6 +2,7 @@
 //! has said yes.
 
 use std::io::{self, IsTerminal, Write};
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -32,6 +33,10 @@ pub(crate) struct Reach {
     /// Work on this storage without a server, such as `sqlite:path/to/file.db`; also `PUNCTUAL_STORAGE`.
     #[arg(long, value_name = "ADDRESS", global = true)]
     pub(crate) storage: Option<String>,
+    /// A file in PEM with the certificate authority of the server, where it is not a public one; also
+    /// `PUNCTUAL_CA_FILE`.
+    #[arg(long, value_name = "FILE", global = true)]
+    pub(crate) ca_file: Option<PathBuf>,
     /// Answer as JSON.
     #[arg(long, global = true)]
     pub(crate) json: bool,
@@ -74,7 +79,7 @@ impl Reach {
     /// The client that asks them.
     pub(crate) async fn client(&self) -> Result<Client> {
         match self.whom()? {
-            Whom::Server(server) => Client::http(&server, proof(&server)?),
+            Whom::Server(server) => Client::http(&server, proof(&server)?, self.ca_file.as_deref()),
             Whom::Storage(storage) => {
                 let address = existing(&storage)?;
                 Client::direct(address.kind(), open(&address).await?)

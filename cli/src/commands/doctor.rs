@@ -34,6 +34,9 @@ pub(crate) struct DoctorArgs {
     /// The storage and the transports of this configuration.
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
+    /// A file in PEM with the certificate authority of the server; also `PUNCTUAL_CA_FILE`.
+    #[arg(long, value_name = "FILE")]
+    ca_file: Option<PathBuf>,
     /// Answer as JSON.
     #[arg(long)]
     json: bool,
@@ -69,11 +72,15 @@ pub(crate) fn run(arguments: &DoctorArgs) -> ExitCode {
     on_runtime(async {
         let wanted = wanted(arguments)?;
         let mut checkup = Checkup::default();
+        if let Some(problem) = &wanted.plain_passwords {
+            let fix = "see \"TLS\" in docs/guide/security.md";
+            checkup.wrong("encryption", problem.clone(), fix);
+        }
         if let Some(address) = &wanted.storage {
             storage::examine(&mut checkup, address).await?;
         }
         if let Some(address) = &wanted.server {
-            server::examine(&mut checkup, address).await?;
+            server::examine(&mut checkup, address, arguments.ca_file.as_deref()).await?;
         }
         for address in &wanted.transports {
             transport(&mut checkup, address).await;
@@ -95,6 +102,8 @@ struct Wanted {
     storage: Option<String>,
     server: Option<String>,
     transports: Vec<String>,
+    /// What the configuration does with passwords, when that is wrong.
+    plain_passwords: Option<String>,
 }
 
 fn wanted(arguments: &DoctorArgs) -> Result<Wanted> {
@@ -102,6 +111,7 @@ fn wanted(arguments: &DoctorArgs) -> Result<Wanted> {
         storage: arguments.storage.clone(),
         server: arguments.server.clone(),
         transports: arguments.transports.clone(),
+        plain_passwords: None,
     };
     if let Some(file) = &arguments.config {
         let loaded = Sources::of_process(Some(file.clone())).load().map_err(|problems| {
@@ -109,6 +119,7 @@ fn wanted(arguments: &DoctorArgs) -> Result<Wanted> {
             Failure::wrong(all.join("\n")).hint("put the configuration right first")
         })?;
         let config = loaded.config;
+        wanted.plain_passwords = config.plain_passwords();
         wanted.storage = wanted.storage.or(Some(resolved(&config.storage.address)?));
         for transport in config.transports.values() {
             wanted.transports.push(resolved(&transport.address)?);

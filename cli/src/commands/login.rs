@@ -1,5 +1,6 @@
 //! `punctual login` and `logout`: a token for this machine, kept where only its owner can read it.
 
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::Result;
@@ -32,6 +33,9 @@ pub(crate) struct LoginArgs {
     /// Use a token that you have: it is asked for, or the first line of standard input.
     #[arg(long, conflicts_with = "user")]
     with_token: bool,
+    /// A file in PEM with the certificate authority of the server; also `PUNCTUAL_CA_FILE`.
+    #[arg(long, value_name = "FILE")]
+    ca_file: Option<PathBuf>,
 }
 
 /// Where.
@@ -40,6 +44,9 @@ pub(crate) struct LogoutArgs {
     /// The server; the one of the last login when not given.
     #[arg(value_name = "URL")]
     server: Option<String>,
+    /// A file in PEM with the certificate authority of the server; also `PUNCTUAL_CA_FILE`.
+    #[arg(long, value_name = "FILE")]
+    ca_file: Option<PathBuf>,
 }
 
 /// Logs in.
@@ -47,11 +54,12 @@ pub(crate) fn run(arguments: &LoginArgs) -> ExitCode {
     on_runtime(async {
         let named = arguments.server.clone().or_else(|| variable("PUNCTUAL_SERVER"));
         let server = spelled(&named.unwrap_or_else(|| SERVER_DEFAULT.to_owned()));
+        let ca_file = arguments.ca_file.as_deref();
         let account = match &arguments.user {
-            Some(user) => by_password(&server, user).await?,
+            Some(user) => by_password(&server, user, ca_file).await?,
             None => Account { token: secret::ask("token")?.trim().to_owned(), id: None },
         };
-        let client = Client::http(&server, Proof::Token(account.token.clone()))?;
+        let client = Client::http(&server, Proof::Token(account.token.clone()), ca_file)?;
         let session = client.ask(Call::get(&["session"])).await?;
         if session["authenticated"].as_bool() != Some(true) {
             return Err(Failure::new(
@@ -75,8 +83,8 @@ pub(crate) fn run(arguments: &LoginArgs) -> ExitCode {
 }
 
 /// A token made by a session, which ends at once.
-async fn by_password(server: &str, user: &str) -> Result<Account> {
-    let stranger = Client::http(server, Proof::None)?;
+async fn by_password(server: &str, user: &str, ca_file: Option<&Path>) -> Result<Account> {
+    let stranger = Client::http(server, Proof::None, ca_file)?;
     let greeting = stranger.ask(Call::get(&["session"])).await?;
     if greeting["auth"] != "password" {
         let text =
@@ -93,7 +101,7 @@ async fn by_password(server: &str, user: &str) -> Result<Account> {
     }
     let session: Value = serde_json::from_slice(&answer.body)?;
     let csrf = session["csrf"].as_str().unwrap_or_default().to_owned();
-    let client = Client::http(server, Proof::Session { cookie: cookie(&answer), csrf })?;
+    let client = Client::http(server, Proof::Session { cookie: cookie(&answer), csrf }, ca_file)?;
     let scope = match session["user"]["role"].as_str() {
         Some("admin") => "admin",
         Some("operator") => "operate",
@@ -129,7 +137,8 @@ pub(crate) fn run_logout(arguments: &LogoutArgs) -> ExitCode {
             accounts.current = None;
         }
         accounts.save()?;
-        let client = Client::http(&server, Proof::Token(account.token))?;
+        let client =
+            Client::http(&server, Proof::Token(account.token), arguments.ca_file.as_deref())?;
         let revoked = match &account.id {
             Some(id) => client.ask(Call::delete(&["tokens", id])).await.is_ok(),
             None => false,

@@ -145,8 +145,9 @@ fn greeting(config: &Config, running: &Running) -> String {
     match running.address() {
         Some(address) => {
             let prefix = &config.server.url_prefix;
+            let scheme = if config.server.tls.is_some() { "https" } else { "http" };
             format!(
-                "Punctual {version} listens on http://{address}{prefix} (storage {storage}); Ctrl-C stops it"
+                "Punctual {version} listens on {scheme}://{address}{prefix} (storage {storage}); Ctrl-C stops it"
             )
         }
         None => format!(

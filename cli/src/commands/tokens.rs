@@ -43,7 +43,7 @@ struct Create {
     /// The queues that a token with the scope work may claim from, with commas between them; '*' is every queue.
     #[arg(long = "queue", value_name = "QUEUES", value_delimiter = ',')]
     queues: Vec<String>,
-    /// How long it lasts, such as 90d; for ever when not given.
+    /// How long it lasts, such as 90d, or never for one without an end; a year when not given.
     #[arg(long, value_name = "LENGTH")]
     expires_in: Option<String>,
 }

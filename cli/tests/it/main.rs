@@ -14,4 +14,6 @@ mod over_http;
 mod running;
 #[cfg(unix)]
 mod serve;
+#[cfg(unix)]
+mod tls;
 mod transcripts;

@@ -58,8 +58,8 @@ impl Server {
         let lines = lines_of(child.stderr.take().unwrap());
         let nowhere = SocketAddr::from(([0, 0, 0, 0], 0));
         let mut server = Self { child, lines, address: nowhere };
-        let greeting = server.line_with("listens on http://");
-        let address = greeting.split("http://").nth(1).unwrap().split(' ').next().unwrap();
+        let greeting = server.line_with("listens on http");
+        let address = greeting.split("://").nth(1).unwrap().split(' ').next().unwrap();
         server.address = address.parse().unwrap();
         server
     }

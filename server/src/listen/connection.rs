@@ -12,7 +12,9 @@ use std::time::Duration;
 use axum::Router;
 use axum::body::Body;
 use axum::extract::ConnectInfo;
-use axum::http::{Request, Response};
+use axum::http::header::HOST;
+use axum::http::uri::Authority;
+use axum::http::{HeaderValue, Request, Response};
 use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
@@ -99,6 +101,7 @@ impl Server {
         let service = service_fn(move |mut request: Request<Incoming>| {
             let ongoing = reporting.begin(request.version());
             request.extensions_mut().insert(ConnectInfo(peer));
+            name_host(&mut request);
             let answering = router.clone().oneshot(request.map(Body::new));
             async move {
                 let response: Response<Body> = answering.await?;
@@ -127,6 +130,18 @@ impl Server {
             place.counters().overdue(why);
             tracing::debug!(%peer, ?why, "a connection was closed because its client is too slow");
         }
+    }
+}
+
+/// Puts the name that a request of HTTP/2 was sent to where requests of HTTP/1.1 have it: the checks of the origin
+/// compare it with what a browser says.
+fn name_host<B>(request: &mut Request<B>) {
+    let authority = request.uri().authority().map(Authority::as_str);
+    let named = authority.and_then(|name| HeaderValue::from_str(name).ok());
+    if let Some(named) = named
+        && !request.headers().contains_key(HOST)
+    {
+        request.headers_mut().insert(HOST, named);
     }
 }
 

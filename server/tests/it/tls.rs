@@ -92,8 +92,15 @@ async fn a_server_with_a_certificate_speaks_tls_only() {
     let login = json!({ "name": "ada", "password": "correct horse battery" });
     let answer = client.post(format!("{url}/api/v1/session")).json(&login).send().await.unwrap();
     assert_eq!(answer.status(), 200);
+    assert_eq!(answer.version(), reqwest::Version::HTTP_2);
     let cookie = answer.headers()["set-cookie"].to_str().unwrap();
     assert!(cookie.ends_with("; Secure"), "{cookie}");
+    // A browser that says where its page is from, and nothing more.
+    for (origin, status) in [(url.as_str(), 200), ("https://evil.example", 403)] {
+        let login = client.post(format!("{url}/api/v1/session")).json(&login);
+        let answer = login.header("origin", origin).send().await.unwrap();
+        assert_eq!(answer.status(), status, "{origin}");
+    }
     let plain = reqwest::Client::builder().no_proxy().build().unwrap();
     assert!(plain.get(format!("http://{address}/health/live")).send().await.is_err());
     assert!(plain.get(format!("{url}/health/live")).send().await.is_err(), "unknown authority");

@@ -1,6 +1,8 @@
 //! A server: whether it answers, whether it knows who asks, what it says a person should look at, and whether
 //! its clock agrees with this one.
 
+use std::path::Path;
+
 use anyhow::Result;
 use axum::http::header::DATE;
 use punctual::clock::{Clock, SystemClock};
@@ -16,10 +18,22 @@ const SKEW_MS_MAX: u64 = 3_000;
 /// The most characters of an error.
 const ERROR_LENGTH_MAX: usize = 300;
 
-pub(super) async fn examine(checkup: &mut Checkup, address: &str) -> Result<()> {
-    let reach = Reach { server: Some(address.to_owned()), ..Reach::default() };
+pub(super) async fn examine(
+    checkup: &mut Checkup,
+    address: &str,
+    ca_file: Option<&Path>,
+) -> Result<()> {
+    let ca_file = ca_file.map(ToOwned::to_owned);
+    let reach = Reach { server: Some(address.to_owned()), ca_file, ..Reach::default() };
     let client = reach.client().await?;
     checkup.fact("server", client.base());
+    if client.is_plain() {
+        checkup.wrong(
+            "encryption",
+            format!("passwords and tokens travel unencrypted to {}", client.base()),
+            "give the server a certificate ([server.tls]), or a proxy that ends TLS, and use https",
+        );
+    }
     let answer = match client.answer(Call::get(&["health"])).await {
         Ok(answer) => answer,
         Err(error) => {

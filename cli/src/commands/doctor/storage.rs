@@ -16,6 +16,11 @@ pub(super) async fn examine(checkup: &mut Checkup, text: &str) -> Result<()> {
         if !checkup.findings.is_empty() {
             return Ok(());
         }
+        private(checkup, file);
+    }
+    if let Some(warning) = address.tls_warning() {
+        let fix = "add sslmode=verify-full to the address, or sslmode=disable where the network is trusted";
+        checkup.wrong("encryption", warning, fix);
     }
     let storage = match open(&address).await {
         Ok(storage) => storage,
@@ -50,6 +55,30 @@ pub(super) async fn examine(checkup: &mut Checkup, text: &str) -> Result<()> {
     }
     Ok(())
 }
+
+/// Other users of the machine must not read what is stored. New files are made so; this is about old ones.
+#[cfg(unix)]
+fn private(checkup: &mut Checkup, file: &SqliteAddress) {
+    use std::os::unix::fs::PermissionsExt;
+    for ending in ["", "-wal", "-shm"] {
+        let mut path = file.path.clone().into_os_string();
+        path.push(ending);
+        let path = std::path::PathBuf::from(path);
+        let Ok(facts) = std::fs::metadata(&path) else { continue };
+        let mode = facts.permissions().mode() & 0o777;
+        if mode & 0o007 != 0 {
+            let path = path.display();
+            checkup.wrong(
+                "permissions",
+                format!("every user of this machine can read {path} (mode {mode:o}), which holds bodies, secrets and hashes of passwords"),
+                format!("chmod o-rwx {path}"),
+            );
+        }
+    }
+}
+
+#[cfg(not(unix))]
+fn private(_: &mut Checkup, _: &SqliteAddress) {}
 
 /// The file and its folder must both be writable: the journal stands beside it.
 fn permissions(checkup: &mut Checkup, file: &SqliteAddress) {

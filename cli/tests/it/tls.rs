@@ -1,0 +1,63 @@
+//! The program against a server that speaks TLS with a certificate of an authority of its own.
+
+use rcgen::{CertificateParams, CertifiedIssuer, IsCa, KeyPair};
+
+use crate::running::{Server, output, punctual, text};
+
+// Finding F16 of the security review.
+#[test]
+fn the_authority_of_a_server_is_named_by_a_flag_or_a_variable() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = |name: &str| folder.path().join(name);
+    let mut params = CertificateParams::new(Vec::new()).unwrap();
+    params.is_ca = IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
+    let issuer = CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap();
+    let key = KeyPair::generate().unwrap();
+    let params = CertificateParams::new(vec!["localhost".to_owned()]).unwrap();
+    let certificate = params.signed_by(&key, &issuer).unwrap();
+    std::fs::write(file("ca.pem"), issuer.pem()).unwrap();
+    std::fs::write(file("cert.pem"), certificate.pem()).unwrap();
+    std::fs::write(file("key.pem"), key.serialize_pem()).unwrap();
+    let config = "[server.tls]\ncertificate = \"cert.pem\"\nkey = \"key.pem\"\n\
+                  [jobs.one]\nevery = \"1h\"\ntopic = \"t\"\n";
+    std::fs::write(file("punctual.toml"), config).unwrap();
+    let server = Server::start(folder.path(), &["--storage", "memory:"]);
+    let url = format!("https://localhost:{}", server.address.port());
+    let list = ["jobs", "list", "--server", &url];
+    let refused = output(folder.path(), &list);
+    assert!(text(&refused.stderr).contains("certificate"), "{}", text(&refused.stderr));
+    let listed = output(folder.path(), &[&list[..], &["--ca-file", "ca.pem"]].concat());
+    assert!(text(&listed.stdout).contains("one"), "{}", text(&listed.stderr));
+    let mut command = punctual(folder.path(), &list);
+    let listed = command.env("PUNCTUAL_CA_FILE", file("ca.pem")).output().unwrap();
+    assert!(listed.status.success(), "{}", text(&listed.stderr));
+    let wrong = output(folder.path(), &[&list[..], &["--ca-file", "key.pem"]].concat());
+    assert!(text(&wrong.stderr).contains("holds no certificates"), "{}", text(&wrong.stderr));
+    assert_eq!(server.stop(), Some(0));
+}
+
+// Findings F12, F16 and F29 of the security review.
+#[test]
+fn the_doctor_warns_about_what_others_can_read() {
+    use std::os::unix::fs::PermissionsExt;
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("a.db");
+    let made = output(folder.path(), &["migrate", "--storage", "sqlite:a.db"]);
+    assert!(made.status.success(), "{}", text(&made.stderr));
+    let examined = output(folder.path(), &["doctor", "--storage", "sqlite:a.db"]);
+    assert!(examined.status.success(), "{}", text(&examined.stdout));
+    std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o644)).unwrap();
+    let examined = output(folder.path(), &["doctor", "--storage", "sqlite:a.db"]);
+    let said = text(&examined.stdout);
+    assert!(!examined.status.success() && said.contains("chmod o-rwx"), "{said}");
+    let config = "[server]\nlisten = \"0.0.0.0:8080\"\n[auth]\nmode = \"password\"\n\
+                  [storage]\naddress = \"postgres://ada:s3cret@name.invalid/shop\"\n";
+    std::fs::write(folder.path().join("open.toml"), config).unwrap();
+    let examined = output(folder.path(), &["doctor", "--config", "open.toml"]);
+    let said = text(&examined.stdout);
+    for words in ["passwords and tokens travel unencrypted to 0.0.0.0:8080", "sslmode=verify-full"]
+    {
+        assert!(said.contains(words), "{said}");
+    }
+    assert!(!said.contains("s3cret"), "{said}");
+}
