@@ -75,7 +75,7 @@ const LEASED: [&str; 5] = [
 /// Is done again by a repeat after a crash: a session and a test delivery are made a second time, and the rest
 /// changes nothing.
 const DONE_AGAIN: [&str; 4] =
-    ["DELETE /session", "POST /schedule/preview", "POST /session", "POST /webhooks/{id}/test"];
+    ["DELETE session", "POST schedule/preview", "POST session", "POST webhooks/{id}/test"];
 
 #[tokio::test]
 async fn every_change_has_a_class() {
