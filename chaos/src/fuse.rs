@@ -28,10 +28,19 @@ pub enum Point {
     Settled,
     /// A lost message was taken over; nothing has been decided about it.
     Reclaimed,
+    /// The messages of a request are being stored: before, in or after the commit.
+    Publishing,
+    /// The messages of a request have been stored; its answer has not.
+    Published,
+    /// The record of an `Idempotency-Key` is being written, without or with the answer.
+    Recording,
 }
 
 impl Point {
-    /// Every point.
+    /// Every point of a server that publishes for others.
+    pub const OF_SERVERS: [Self; 3] = [Self::Publishing, Self::Published, Self::Recording];
+
+    /// Every point of a worker.
     pub const ALL: [Self; 6] = [
         Self::Claimed,
         Self::Started,
@@ -50,6 +59,9 @@ impl Point {
             Self::Settling => "settling",
             Self::Settled => "settled",
             Self::Reclaimed => "reclaimed",
+            Self::Publishing => "publishing",
+            Self::Published => "published",
+            Self::Recording => "recording",
         }
     }
 
@@ -62,6 +74,9 @@ impl Point {
             Self::Settling => "during settle",
             Self::Settled => "after settle, answer unheard",
             Self::Reclaimed => "while rescuing",
+            Self::Publishing => "while messages are stored",
+            Self::Published => "between messages and answer",
+            Self::Recording => "while the record of a key is written",
         }
     }
 }
@@ -73,7 +88,7 @@ pub struct FuseLength {
     pub point: Point,
     /// At which visit, from 1.
     pub visit: u32,
-    /// How long after the visit; only [`Point::Settling`] waits, because it means "in the middle".
+    /// How long after the visit; for the points that mean "in the middle".
     pub microseconds: u64,
 }
 
@@ -91,7 +106,8 @@ impl FromStr for FuseLength {
         let [point, visit, microseconds] = parts[..] else {
             bail!("a fuse looks like settling:3:500, not {text:?}");
         };
-        let known = Point::ALL.into_iter().find(|known| known.as_str() == point);
+        let mut all = Point::ALL.into_iter().chain(Point::OF_SERVERS);
+        let known = all.find(|known| known.as_str() == point);
         Ok(Self {
             point: known.with_context(|| format!("there is no crash point {point:?}"))?,
             visit: visit.parse()?,
@@ -146,7 +162,7 @@ mod tests {
 
     #[test]
     fn a_fuse_reads_back_as_it_was_written() {
-        for point in Point::ALL {
+        for point in Point::ALL.into_iter().chain(Point::OF_SERVERS) {
             let length = FuseLength { point, visit: 3, microseconds: 50 };
             assert_eq!(length.to_string().parse::<FuseLength>().unwrap(), length);
         }

@@ -10,6 +10,7 @@ pub mod check;
 pub mod dice;
 pub mod drive;
 pub mod fuse;
+pub mod keyed;
 pub mod ledger;
 pub mod open;
 pub mod table;

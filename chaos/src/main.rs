@@ -12,11 +12,14 @@ use std::process::ExitCode;
 use anyhow::{Context, Result};
 use clap::{Parser, Subcommand, ValueEnum};
 use punctual_chaos::drive::{self, Place, Plan};
+use punctual_chaos::keyed;
 use punctual_chaos::table::{self, Outcome};
 use punctual_chaos::worker;
 
 /// Where the database is.
 const VARIABLE: &str = "PUNCTUAL_POSTGRES_URL";
+/// After how many kills of servers their database is crashed.
+const KILLS_PER_CRASH: usize = 12;
 
 #[derive(Parser)]
 #[command(name = "punctual-chaos", about = "Kills workers and keeps a ledger of every message.")]
@@ -29,9 +32,14 @@ struct Arguments {
 enum Command {
     /// Kill workers of one storage, or of each at the same time, and judge.
     Run(Options),
+    /// Kill servers under keyed requests, crash their database, and judge.
+    Keyed(Options),
     /// What is killed; started by `run`.
     #[command(hide = true)]
     Worker(worker::Options),
+    /// What is killed; started by `keyed`.
+    #[command(hide = true)]
+    Server(keyed::server::Options),
 }
 
 #[derive(clap::Args)]
@@ -42,7 +50,7 @@ struct Options {
     /// Only this storage.
     #[arg(long)]
     storage: Option<Storage>,
-    /// How many workers share the storage.
+    /// How many workers share the storage; for `run`.
     #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u8).range(1..=16))]
     workers: u8,
     /// Where the random choices begin; without it the present time does.
@@ -63,7 +71,9 @@ enum Storage {
 async fn main() -> ExitCode {
     let result = match Arguments::parse().command {
         Command::Worker(options) => worker::run(options).await.map(|()| true),
+        Command::Server(options) => keyed::server::run(options).await.map(|()| true),
         Command::Run(options) => run(&options).await,
+        Command::Keyed(options) => run_keyed(&options).await,
     };
     match result {
         Ok(true) => ExitCode::SUCCESS,
@@ -108,6 +118,52 @@ async fn run(options: &Options) -> Result<bool> {
         std::fs::remove_dir_all(&folder).context("remove the ledgers")?;
     } else {
         println!("the ledgers are in {}", folder.display());
+    }
+    Ok(good)
+}
+
+/// Returns whether everything is as promised.
+async fn run_keyed(options: &Options) -> Result<bool> {
+    let seed = options.seed.unwrap_or_else(present_seed);
+    println!("seed {seed}");
+    let folder = options.keep.clone().unwrap_or_else(|| {
+        std::env::temp_dir().join(format!("punctual-keyed-{}", std::process::id()))
+    });
+    let storages = match options.storage {
+        None => vec![false, true],
+        Some(storage) => vec![storage == Storage::Postgres],
+    };
+    let program = std::env::current_exe().context("find this program")?;
+    let mut running = Vec::new();
+    for postgres in storages {
+        let plan = keyed::Plan {
+            program: program.clone(),
+            postgres,
+            kills: options.kills,
+            kills_per_crash: KILLS_PER_CRASH,
+            seed,
+        };
+        let own = folder.join(plan.storage());
+        running.push(tokio::spawn(async move {
+            let outcome = keyed::run(&plan, &own).await;
+            outcome.with_context(|| format!("the run on {}", plan.storage()))
+        }));
+    }
+    let mut outcomes = Vec::new();
+    for run in running {
+        outcomes.push(run.await??);
+    }
+    println!("\n{}", keyed::table::render(&outcomes));
+    for outcome in &outcomes {
+        for what in &outcome.judgement.wrong {
+            println!("{}: {what}", outcome.storage);
+        }
+    }
+    let good = outcomes.iter().all(|outcome| outcome.judgement.is_good());
+    if options.keep.is_none() && good {
+        std::fs::remove_dir_all(&folder).context("remove the logs")?;
+    } else {
+        println!("the logs are in {}", folder.display());
     }
     Ok(good)
 }

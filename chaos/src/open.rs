@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use anyhow::{Result, bail};
+use punctual::documents::Documents;
 use punctual::{Inspect, Storage};
 use punctual_postgres::PostgresStorage;
 use punctual_sqlite::SqliteStorage;
@@ -14,12 +15,14 @@ pub struct Opened {
     pub storage: Arc<dyn Storage>,
     /// To look into.
     pub inspect: Arc<dyn Inspect>,
+    /// For what a server keeps of its own.
+    pub documents: Arc<dyn Documents>,
 }
 
 impl Opened {
-    fn new<S: Storage + Inspect>(storage: S) -> Self {
+    fn new<S: Storage + Inspect + Documents>(storage: S) -> Self {
         let storage = Arc::new(storage);
-        Self { storage: storage.clone(), inspect: storage }
+        Self { storage: storage.clone(), inspect: storage.clone(), documents: storage }
     }
 }
 
@@ -33,4 +36,13 @@ pub async fn open(address: &str, schema: &str) -> Result<Opened> {
         return Ok(Opened::new(SqliteStorage::open(path).await?));
     }
     bail!("{address:?} is neither sqlite:path nor postgres://host")
+}
+
+/// The same, also while the database is away.
+pub async fn open_lazily(address: &str, schema: &str) -> Result<Opened> {
+    if address.starts_with("postgres://") || address.starts_with("postgresql://") {
+        let builder = PostgresStorage::builder(address).schema(schema);
+        return Ok(Opened::new(builder.connect_lazy()?));
+    }
+    open(address, schema).await
 }

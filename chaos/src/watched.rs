@@ -60,7 +60,10 @@ impl Watched {
 #[async_trait]
 impl Storage for Watched {
     async fn enqueue(&self, entries: Vec<Entry>, now: Timestamp) -> Result<Vec<Enqueued>> {
-        self.storage.enqueue(entries, now).await
+        self.fuse.visit(Point::Publishing);
+        let answers = self.storage.enqueue(entries, now).await?;
+        self.fuse.visit(Point::Published);
+        Ok(answers)
     }
 
     async fn claim(&self, claim: Claim, now: Timestamp) -> Result<Vec<Claimed>> {

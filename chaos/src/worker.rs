@@ -130,7 +130,7 @@ impl Worker {
 }
 
 /// Waits until nobody holds the other end of standard input any more.
-async fn end_of_input() {
+pub(crate) async fn end_of_input() {
     let (tell, told) = oneshot::channel();
     thread::spawn(move || {
         let _ = std::io::stdin().read_to_end(&mut Vec::new());

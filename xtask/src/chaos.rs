@@ -19,6 +19,9 @@ const POSTGRES: &str = "postgres";
 
 #[derive(clap::Args)]
 pub(crate) struct Options {
+    /// Kill servers under keyed requests instead, and crash their PostgreSQL.
+    #[arg(long)]
+    keyed: bool,
     /// How many workers are killed, for each storage.
     #[arg(long, default_value_t = 50, value_name = "N")]
     kills: usize,
@@ -34,7 +37,7 @@ impl Options {
     /// So many kills on every storage but these.
     pub(crate) fn of_test(kills: usize, without: &[String]) -> Self {
         let alone = without.iter().any(|name| name == POSTGRES).then(|| "sqlite".to_owned());
-        Self { kills, storage: alone, seed: None }
+        Self { keyed: false, kills, storage: alone, seed: None }
     }
 
     pub(crate) fn title(&self) -> String {
@@ -67,6 +70,11 @@ pub(crate) fn run_built(workspace: &Workspace, built: &Built, options: &Options)
 /// Runs the loop by the start of a command.
 fn kill_loop(workspace: &Workspace, options: &Options, mut command: Command) -> Result<Tally> {
     let mut servers = Servers::default();
+    if options.keyed {
+        // It starts a database of its own, which it crashes.
+        command.arg("keyed").args(options.arguments());
+        return pass_or_fail(command);
+    }
     if options.storage.as_deref().is_none_or(|name| name == POSTGRES) {
         let mut wanted = local_servers::wanted(workspace, &[]);
         wanted.retain(|server| server.name() == POSTGRES);
@@ -85,7 +93,8 @@ mod tests {
 
     #[test]
     fn what_was_asked_for_is_passed_on() {
-        let options = Options { kills: 9, storage: Some("sqlite".to_owned()), seed: Some(4) };
+        let options =
+            Options { keyed: false, kills: 9, storage: Some("sqlite".to_owned()), seed: Some(4) };
         let expected = ["--kills", "9", "--storage", "sqlite", "--seed", "4"];
         assert_eq!(options.arguments(), expected);
     }
