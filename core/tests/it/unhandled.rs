@@ -122,6 +122,7 @@ async fn what_is_claimed_without_a_handler_is_given_back_at_no_cost() {
     assert_eq!(events.count("attempt.failed"), 0);
     let given_back = events.count("attempt.yielded");
     assert!((10..=20).contains(&given_back), "{given_back} times in ten minutes");
+    older.punctual.shutdown().await;
     let newer = Bench::start_in(world, |builder| builder.handler("fresh", attempts(&log))).await;
     newer.advance(seconds(120)).await;
     assert_eq!(log.lines(), ["attempt 1"]);
