@@ -134,7 +134,7 @@ pub mod wire;
 
 pub use crate::builtin::{Deduplicate, ManualClock, MemoryStorage, StoredTransport};
 pub use crate::client::{
-    Admin, DeferredJob, JobBuilder, Jobs, Publisher, Queues, Remote, Reply, Sending, Subscriptions,
+    Admin, JobBuilder, Jobs, OneTimeJob, Publisher, Queues, Remote, Reply, Sending, Subscriptions,
 };
 pub use crate::clock::{Clock, StorageClock, SystemClock};
 pub use crate::codec::Codec;

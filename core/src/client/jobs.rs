@@ -302,7 +302,7 @@ impl Jobs {
 
     /// A one-time job, stored when it is awaited. Its handler is found by its name. Retries, timeout, queue
     /// and priority are as said here, else as in its definition
-    /// ([`Builder::deferred`](crate::Builder::deferred)), else as its handler says.
+    /// ([`Builder::one_time_job`](crate::Builder::one_time_job)), else as its handler says.
     pub fn once(&self, name: impl AsRef<str>) -> Once {
         let name = name.as_ref();
         let publish =

@@ -2,12 +2,12 @@
 
 mod admin;
 mod batch;
-mod deferred_job;
 mod end;
 mod job_options;
 mod jobs;
 mod leave;
 mod once;
+mod one_time_job;
 mod outbound;
 mod publish;
 mod publisher;
@@ -24,10 +24,10 @@ pub use admin::{
     SWEEP_MAX, Swept, Trigger, Triggered, Which,
 };
 pub use batch::{BATCH_MEMBERS_MAX, Batch, Batched};
-pub use deferred_job::DeferredJob;
 pub use job_options::Exclusion;
 pub use jobs::{JobBuilder, Jobs};
 pub use once::Once;
+pub use one_time_job::OneTimeJob;
 pub use outbound::Sending;
 pub(crate) use outbound::{Outbound, Sends};
 pub use publish::{Publish, Published};

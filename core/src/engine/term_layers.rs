@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::Registration;
-use crate::client::DeferredJob;
+use crate::client::OneTimeJob;
 use crate::model::{Job, JobName, Message, Queue, Terms};
 use crate::policy::{EffectiveTerms, MessageKind, effective_terms};
 
@@ -18,7 +18,7 @@ pub(crate) struct TermLayers {
     /// For every message of a queue.
     pub(crate) queues: HashMap<Queue, Terms>,
     /// For every one-time job of a name.
-    pub(crate) deferred: HashMap<JobName, DeferredJob>,
+    pub(crate) deferred: HashMap<JobName, OneTimeJob>,
 }
 
 impl TermLayers {
@@ -58,7 +58,7 @@ impl TermLayers {
         let definition = name
             .filter(|_| kind == MessageKind::OneTimeJob)
             .and_then(|name| self.deferred.get(name))
-            .map(DeferredJob::terms);
+            .map(OneTimeJob::terms);
         let layers = [
             Some(&self.process),
             self.queues.get(&message.queue),

@@ -136,6 +136,10 @@ impl Punctual {
         }
         let process = &self.process;
         let reconciler = self.declared().await;
+        if process.stop.is_requested() {
+            // A shutdown came while the storage was waited for; nothing is started after it.
+            return Ok(());
+        }
         let (settler, writer) = Settler::new(process.clone());
         self.crew.spawn(writer);
         let pulse = Pulse::new(process.clone());

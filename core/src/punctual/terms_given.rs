@@ -2,7 +2,7 @@
 //! the one-time jobs of a name.
 
 use super::Builder;
-use crate::client::DeferredJob;
+use crate::client::OneTimeJob;
 use crate::engine::TermLayers;
 use crate::error::{Error, Result};
 use crate::model::{Queue, Terms};
@@ -12,7 +12,7 @@ use crate::model::{Queue, Terms};
 pub(super) struct TermsGiven {
     process: Terms,
     queues: Vec<(String, Terms)>,
-    deferred: Vec<DeferredJob>,
+    deferred: Vec<OneTimeJob>,
 }
 
 impl TermsGiven {
@@ -59,15 +59,15 @@ impl Builder {
     ///
     /// ```
     /// use std::time::Duration;
-    /// use punctual::{DeferredJob, Punctual};
+    /// use punctual::{OneTimeJob, Punctual};
     ///
     /// let punctual = Punctual::builder()
-    ///     .deferred(DeferredJob::new("payment-timeout").max_retries(2).timeout(Duration::from_secs(30)))
+    ///     .one_time_job(OneTimeJob::new("payment-timeout").max_retries(2).timeout(Duration::from_secs(30)))
     ///     .handler("payment-timeout", async |_: u64| ())
     ///     .build();
     /// assert!(punctual.is_ok());
     /// ```
-    pub fn deferred(mut self, definition: DeferredJob) -> Self {
+    pub fn one_time_job(mut self, definition: OneTimeJob) -> Self {
         self.terms.deferred.push(definition);
         self
     }

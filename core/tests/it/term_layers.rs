@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use punctual::model::{Priority, Terms};
 use punctual::testing::Rehearsal;
-use punctual::{Builder, DeferredJob, Job, Retry};
+use punctual::{Builder, Job, OneTimeJob, Retry};
 
 const HOUR: Duration = Duration::from_secs(60 * 60);
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
@@ -112,13 +112,13 @@ async fn a_queue_and_the_process_say_what_the_layers_inside_do_not() {
 // spec: T-74
 #[tokio::test]
 async fn a_definition_gives_one_time_jobs_what_a_call_does_not_say() {
-    let definition = DeferredJob::new("charge")
+    let definition = OneTimeJob::new("charge")
         .max_retries(2)
         .timeout(Duration::from_secs(5))
         .queue("payments")
         .priority(7);
     let rehearsal = rehearse(|builder| {
-        failing(builder, no_retries()).deferred(definition).queue("payments", 1)
+        failing(builder, no_retries()).one_time_job(definition).queue("payments", 1)
     })
     .await;
     let entry = rehearsal.jobs().once("charge").after(HOUR).prepare().await.unwrap();
@@ -139,16 +139,16 @@ async fn a_definition_gives_one_time_jobs_what_a_call_does_not_say() {
 #[tokio::test]
 async fn a_definition_that_cannot_work_is_refused_by_its_field() {
     for (definition, field) in [
-        (DeferredJob::new("a").priority(12), "priority"),
-        (DeferredJob::new("a").queue(""), "queue"),
-        (DeferredJob::new(""), "name"),
+        (OneTimeJob::new("a").priority(12), "priority"),
+        (OneTimeJob::new("a").queue(""), "queue"),
+        (OneTimeJob::new(""), "name"),
     ] {
-        let error = punctual::Punctual::builder().deferred(definition).build().err().unwrap();
+        let error = punctual::Punctual::builder().one_time_job(definition).build().err().unwrap();
         assert!(error.to_string().contains(field), "{error}");
     }
     let twice = punctual::Punctual::builder()
-        .deferred(DeferredJob::new("a"))
-        .deferred(DeferredJob::new("a"));
+        .one_time_job(OneTimeJob::new("a"))
+        .one_time_job(OneTimeJob::new("a"));
     assert!(twice.build().err().unwrap().to_string().contains("twice"));
 }
 

@@ -1,4 +1,4 @@
-//! Deferred job: the definition of the one-time jobs of a name. It gives what a single call does not say:
+//! One-time job: the definition of the one-time jobs of a name. It gives what a single call does not say:
 //! retries, timeout, queue and priority.
 
 use std::time::Duration;
@@ -8,18 +8,18 @@ use crate::model::{JobName, Priority, Queue, Terms};
 use crate::policy::Retry;
 
 /// The definition of the one-time jobs of a name, given to
-/// [`Builder::deferred`](crate::Builder::deferred). A process that plans such a job takes queue and
+/// [`Builder::one_time_job`](crate::Builder::one_time_job). A process that plans such a job takes queue and
 /// priority from it; a process that runs it takes the rest where the message brings nothing.
 #[derive(Clone, Debug)]
 #[must_use = "a definition does nothing until it is given to the builder"]
-pub struct DeferredJob {
+pub struct OneTimeJob {
     name: String,
     terms: Terms,
     queue: Option<Result<Queue, String>>,
     priority: Option<Result<Priority, String>>,
 }
 
-impl DeferredJob {
+impl OneTimeJob {
     /// Creates a definition for the one-time jobs of a name.
     pub fn new(name: impl Into<String>) -> Self {
         Self { name: name.into(), terms: Terms::default(), queue: None, priority: None }
