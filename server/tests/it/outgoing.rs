@@ -35,7 +35,7 @@ async fn call(config: &Config, url: &str) -> Execution {
     punctual.start().await.unwrap();
     let target: Target = serde_json::from_value(json!({ "http": { "url": url } })).unwrap();
     let work = Work { target, payload: None };
-    let terms = Terms { retry: Retry::none(), ..Terms::default() };
+    let terms = Terms { retry: Some(Retry::none()), ..Terms::default() };
     let topic = work.target.topic().unwrap();
     let published = punctual.publisher().publish(topic, &work).terms(terms).await.unwrap();
     let ended = async {
