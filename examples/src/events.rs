@@ -44,4 +44,5 @@ pub(crate) async fn main() -> punctual::Result<()> {
 // counted: attempt.failed 1
 // counted: attempt.timed_out 0
 // counted: attempt.yielded 0
+// counted: attempt.error_after_settle 0
 // counted: attempt.progressed 0

@@ -28,6 +28,7 @@ pub(crate) async fn main() -> punctual::Result<()> {
 //   dead_letters: 0
 //   last_tick_age_ms: 0
 //   late_schedules: 0
+//   lifecycle: "running"
 //   queue_depth: 0
 //   stale_count: 0
 //   storage_latency_ms: 0
@@ -36,6 +37,7 @@ pub(crate) async fn main() -> punctual::Result<()> {
 //   dead_letters: 0
 //   last_tick_age_ms: 0
 //   late_schedules: 0
+//   lifecycle: "running"
 //   queue_depth: 0
 //   stale_count: 0
 //   storage_latency_ms: 0

@@ -208,7 +208,7 @@ async fn a_cron_text_for_a_job_that_is_declared_later_is_shown_when_it_is_wrong(
     let (admin, events) = (bench.punctual.admin(), bench.punctual.events());
     admin.reconcile("file", job()).await.unwrap();
     let status = admin.status_of("nightly-report").await.unwrap();
-    assert!(status.misconfigured.unwrap().contains("every day"));
+    assert!(status.misconfigured.unwrap().contains("is wrong, so it is not used"));
     assert_eq!(admin.health().await.condition, Condition::Degraded);
     assert_eq!(events.count("configuration.ignored"), 0);
     admin.reconcile("file", job()).await.unwrap();

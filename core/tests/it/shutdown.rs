@@ -175,7 +175,9 @@ async fn services_can_be_switched_off() {
     idle.advance(seconds(7_200)).await;
     assert_eq!(log.len(), 0);
     assert_eq!(idle.message(sent.id).await.state, State::Pending);
-    assert!(idle.punctual.admin().jobs().await.unwrap().is_empty(), "nothing was declared");
+    let jobs = idle.punctual.admin().jobs().await.unwrap();
+    assert_eq!(jobs.len(), 1, "declared, and not fired");
+    assert_eq!(idle.punctual.events().count("job.fired"), 0);
 }
 
 // spec: T-62, H-14

@@ -28,6 +28,7 @@ async fn one_call_and_a_healthy_process_says_so_with_stable_keys() {
         "dead_letters",
         "last_tick_age_ms",
         "late_schedules",
+        "lifecycle",
         "queue_depth",
         "reasons",
         "stale_count",
@@ -75,7 +76,7 @@ async fn a_process_that_stops_is_not_ready_any_more() {
     punctual.shutdown().await;
     let (status, ready) = get_json(&app, "/health/ready").await;
     assert_eq!(status, StatusCode::SERVICE_UNAVAILABLE);
-    assert_eq!(ready["reasons"][0], "the process is stopping");
+    assert_eq!(ready["reasons"][0], "the process has stopped");
 }
 
 // spec: H-51

@@ -126,10 +126,11 @@ async fn an_older_schema_is_brought_up_to_date_with_its_data() {
     let older = "DROP VIEW punctual_scheduled_jobs; DROP VIEW punctual_job_executions;
                  DROP VIEW punctual_messages; DROP TABLE punctual_document;
                  DROP INDEX punctual_dead_key; DROP INDEX punctual_dead_job; DROP INDEX punctual_history_key;
+                 ALTER TABLE punctual_rate DROP COLUMN starts;
                  DELETE FROM punctual_migration WHERE version > 1";
     other.execute_batch(older).unwrap();
     f.open().await.close().await.unwrap();
-    assert_eq!(rows_of(&other, "punctual_migration"), 4);
+    assert_eq!(rows_of(&other, "punctual_migration"), 5);
     assert_eq!(rows_of(&other, "punctual_document"), 0);
     assert_eq!(rows_of(&other, "punctual_messages"), 1);
 }
