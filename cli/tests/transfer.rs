@@ -191,6 +191,8 @@ fn the_doctor_finds_what_is_wrong() {
     assert!(text.contains("pending           1200"), "{text}");
     assert!(text.ends_with("Nothing is wrong.\n"), "{text}");
     std::fs::write(folder.path().join("b.db"), "this is a letter to my aunt\n".repeat(99)).unwrap();
+    let own = std::os::unix::fs::PermissionsExt::from_mode(0o600);
+    std::fs::set_permissions(folder.path().join("b.db"), own).unwrap();
     let error = refused(folder.path(), &["doctor", "--storage", "sqlite:b.db"]);
     assert!(error.contains("is not an SQLite database"), "{error}");
 }

@@ -111,6 +111,8 @@ pub(crate) async fn a_slow_network_starts_nothing_early(seconds: i64) -> Result<
         let storage = Database::storage_at(proxy.address(), clock.clone())?;
         let slow = node(storage, clock, &handled).build()?;
         slow.start().await?;
+        let knows_the_time = eventually(RUN_WITHIN, || !handled.all().is_empty()).await;
+        assert!(knows_the_time, "nothing ran");
         let wait = Duration::from_millis(700);
         for _ in 0..3 {
             let sent_at = SystemClock.now();

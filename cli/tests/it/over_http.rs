@@ -95,7 +95,7 @@ fn jobs_are_asked_for_and_acted_on() {
     assert_eq!(site.json(&["jobs", "show", "nightly"])["cron"], "0 2 * * *");
     assert_eq!(site.json(&["jobs", "next", "nightly"])["items"].as_array().unwrap().len(), 10);
     assert!(site.json(&["jobs", "history", "nightly"])["items"].is_array());
-    assert!(site.json(&["jobs", "trigger", "nightly"])["message"].is_string());
+    assert!(site.json(&["jobs", "trigger", "nightly", "--ignore-overlap"])["message"].is_string());
     assert_eq!(site.refused(&["jobs", "show", "nobody"]).0, 3);
     assert_eq!(site.refused(&["jobs", "edit", "nightly", "--cron", "0 25 * * *"]).0, 2);
     assert_eq!(site.refused(&["jobs", "delete", "nightly"]).0, 4, "nobody said yes");

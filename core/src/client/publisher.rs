@@ -119,9 +119,6 @@ impl Publisher {
     /// transport. Through middleware each goes by itself. After an error any part of what was bound for
     /// transports may have been sent.
     pub async fn publish_all(&self, messages: Vec<Publish>) -> Result<Vec<Published>> {
-        if let Some(Ok(draft)) = messages.first().map(|publish| &publish.draft) {
-            self.know_the_time(draft).await?;
-        }
         let now = self.process.now();
         if !self.process.middleware.is_empty() {
             // All are checked before the first one leaves.
@@ -224,23 +221,8 @@ impl Publisher {
         Ok((message, way))
     }
 
-    /// Asks the storage for its time before the first message that it keeps: the clock of a machine that is
-    /// wrong would make it due too early or too late. A transport needs no instant, only a delay.
-    async fn know_the_time(&self, draft: &Draft) -> Result<()> {
-        let is_stored = match &draft.via {
-            Via::Storage => true,
-            Via::Routed => self.process.outbound.route(&draft.topic).is_none(),
-            Via::Transport(_) => false,
-        };
-        if is_stored {
-            self.process.clock.follow_first(&*self.process.storage).await?;
-        }
-        Ok(())
-    }
-
     /// Sends what a draft says.
     pub(super) async fn publish_draft(&self, draft: Draft) -> Result<Published> {
-        self.know_the_time(&draft).await?;
         let now = self.process.now();
         let (message, way) = self.message(draft, now)?;
         self.pass(message, way, now).await
@@ -248,7 +230,6 @@ impl Publisher {
 
     /// Makes what a draft says ready to be stored by somebody else.
     pub(super) async fn prepare(&self, draft: Draft) -> Result<Entry> {
-        self.know_the_time(&draft).await?;
         let (message, way) = self.message(draft, self.process.now())?;
         let id = message.id;
         let end = Kept::default();

@@ -119,14 +119,6 @@ impl StorageClock {
         Ok(self.now())
     }
 
-    /// Follows the storage before the first use; later calls return at once.
-    pub(crate) async fn follow_first(&self, storage: &dyn Storage) -> Result<()> {
-        if !self.is_corrected.load(Ordering::Acquire) {
-            self.follow(storage).await?;
-        }
-        Ok(())
-    }
-
     /// Takes an answer into account.
     fn learn(&self, answer: Bounds) {
         let mut proven = self.proven.lock().unwrap_or_else(PoisonError::into_inner);

@@ -50,21 +50,6 @@ async fn a_process_that_starts_with_a_wrong_clock_runs_nothing_early() {
     assert_eq!(record.cursor, Some(instant("2026-03-02T07:10:00Z")));
 }
 
-#[tokio::test]
-async fn a_publisher_with_a_wrong_clock_counts_a_delay_by_the_storage() {
-    let (true_clock, storage) = world();
-    for by in [seconds(3_600), seconds(0)] {
-        let only_publishes = on(ahead(&true_clock, by), storage.clone()).build().unwrap();
-        let publisher = only_publishes.publisher();
-        let id = publisher.publish("later", &()).after(seconds(600)).await.unwrap().id;
-        let record = only_publishes.admin().message(id).await.unwrap().unwrap();
-        assert_eq!(record.due_at, true_clock.now() + SignedDuration::from_secs(600));
-        let at_once = publisher.publish("later", &()).await.unwrap().id;
-        let record = only_publishes.admin().message(at_once).await.unwrap().unwrap();
-        assert_eq!(record.due_at, true_clock.now());
-    }
-}
-
 /// Held: the call that opened the connection took 100 ms, and everything ran 50 ms early until the next one.
 #[tokio::test]
 async fn a_slow_answer_about_the_time_is_asked_for_again() {

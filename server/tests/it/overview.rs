@@ -28,8 +28,11 @@ async fn the_overview_says_everything_in_one_answer() {
     publish_to(&site, "sms").await;
     let paused = json!({ "reason": "maintenance" });
     assert_eq!(site.post("/api/v1/queues/slow/pause", &paused).await.status, 200);
-    let done =
-        |overview: &Value| overview["counts"]["done"] == 1 && overview["counts"]["dead"] == 1;
+    let done = |overview: &Value| {
+        overview["counts"]["done"] == 1
+            && overview["counts"]["dead"] == 1
+            && overview["health"]["condition"] == "degraded"
+    };
     let overview = until(&site, "/api/v1/overview", done).await;
     assert_eq!(overview["health"]["condition"], "degraded", "a message was given up: {overview}");
     assert_eq!(overview["health"]["alerts"][0]["kind"], "dead_letters", "{overview}");

@@ -44,12 +44,12 @@ async fn bodies_of_hidden_topics_are_shown_to_nobody() {
 async fn a_job_that_publishes_to_a_hidden_topic_keeps_what_was_sent_back_hidden() {
     let site = site();
     let mut spec = json!({"name": "pay", "every": "1h", "payload": {"paid": 4711},
-        "publish": {"topic": "salaries", "body": {"sum": 815}}});
+        "publish": {"topic": "salaries", "body": {"sum": 815_815_815}}});
     let made = site.post("/api/v1/jobs", &spec).await;
     assert_eq!(made.status, 201, "{}", made.text);
     for path in ["/api/v1/jobs/pay", "/api/v1/jobs", "/api/v1/audit"] {
         let shown = site.get(path).await.text;
-        assert!(!shown.contains("4711") && !shown.contains("815"), "{path}: {shown}");
+        assert!(!shown.contains("4711") && !shown.contains("815815815"), "{path}: {shown}");
     }
     let before = stored(&site).await;
     spec["payload"] = json!(HIDDEN);

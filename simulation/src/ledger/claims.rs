@@ -28,8 +28,11 @@ impl Ledger {
         for one in claimed {
             self.claimed_one(machine, claim, now, one);
         }
-        let due =
-            |record: &&MessageRecord| is_due(record, &claim.queue, now) && !self.must_wait(record);
+        let due = |record: &&MessageRecord| {
+            is_due(record, &claim.queue, now)
+                && claim.topics.admits(&record.message.topic)
+                && !self.must_wait(record)
+        };
         let left = self.messages.values().find(due).map(|record| record.message.id);
         let full = claimed.len() == claim.limit;
         self.must(full || left.is_none(), "what is due is handed out", || {

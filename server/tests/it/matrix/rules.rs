@@ -67,6 +67,7 @@ pub(super) const RULES: [(&str, Rule); 91] = {
         ("POST /api/v1/messages/{id}/reassign", Operator),
         ("POST /api/v1/messages/{id}/redrive", Operator),
         ("POST /api/v1/messages/{id}/reschedule", Operator),
+        ("GET /api/v1/health", Viewer),
         ("GET /api/v1/overview", Viewer),
         ("GET /api/v1/queues", Viewer),
         ("GET /api/v1/queues/{name}", Viewer),

@@ -142,7 +142,10 @@ async fn a_consumer_says_once_that_it_was_cut_off_and_goes_on() {
         ack(delivery).await;
     }
     texts.sort();
-    assert_eq!(texts, [("a".to_owned(), 2), ("b".to_owned(), 2), ("c".to_owned(), 1)]);
+    let [(a, a_attempt), (b, b_attempt), (c, _)] = &texts[..] else { panic!("{texts:?}") };
+    assert_eq!([a, b, c], ["a", "b", "c"]);
+    // The third was sent after the cut; a connection that is made anew twice counts it again.
+    assert_eq!((*a_attempt, *b_attempt), (2, 2));
 }
 
 async fn a_receipt_of_a_lost_connection_says_so() {
