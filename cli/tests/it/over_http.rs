@@ -264,7 +264,7 @@ fn the_doctor_lists_what_a_person_should_look_at() {
     let create = ["jobs", "create", "call", "--cron", "0 3 1 1 *", "--url", "http://127.0.0.1:9/"];
     site.printed(&[&create[..], &["--retry", "0"]].concat());
     site.printed(&["jobs", "trigger", "call"]);
-    let found = (0..100).find_map(|_| {
+    let found = (0..1_000).find_map(|_| {
         let doctor = site.run(&["doctor", "--server", &site.url()], "");
         let said = text(&doctor.stdout);
         (doctor.status.code() == Some(1) && said.contains("failing job: call")).then_some(said)

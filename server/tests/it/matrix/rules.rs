@@ -21,7 +21,7 @@ pub(super) enum Rule {
 }
 
 /// Every operation of the description.
-pub(super) const RULES: [(&str, Rule); 91] = {
+pub(super) const RULES: [(&str, Rule); 92] = {
     use Rule::{Admin, Anybody, Operator, Publisher, Viewer, Worker};
     [
         ("GET /api/v1/audit", Viewer),
