@@ -49,7 +49,7 @@ test('a backfill is looked at first, and only then done', { timeout: 90_000 }, a
   assert.deepEqual(await axe(), []);
   assert.equal(await stored(), before, 'looking stores nothing');
   await button.click();
-  await page.getByText('5 messages were stored.').waitFor();
+  await page.getByText('5 runs were started.').waitFor();
   await until(open.address, 'executions?job=hourly', (items) => items.filter((one) => one.ending === 'succeeded').length >= 5);
   await go('#/jobs/hourly?tab=history');
   await page.locator('main tbody tr').nth(4).waitFor();

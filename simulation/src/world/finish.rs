@@ -10,7 +10,7 @@ use punctual::inspect::{ExecutionFilter, JobFilter, Page};
 use punctual::model::{Ending, JobPhase, MessageId, State};
 
 use super::disrupt::{SHUTDOWN_MAX, leave};
-use super::{Happening, World};
+use super::{Happening, JobPlan, World};
 
 /// Longer than anything that still waits when trouble stops: standing still, slow calls, deliveries
 /// that come late.
@@ -82,13 +82,25 @@ impl World {
         self.rest().await;
     }
 
-    /// Every message has come to its end, or waits for its time.
+    /// Whether it is a run of a job that the newest release, or the one before it, does not have: it waits for a
+    /// process that handles it, and perhaps none is left.
+    fn may_lack_a_handler(&self, record: &punctual::model::MessageRecord) -> bool {
+        let lacks = |release: usize| {
+            let has = |plan: &JobPlan| plan.name.as_str() == record.message.topic.as_str();
+            !self.releases[release].iter().any(has)
+        };
+        let is_run = record.message.occurrence.is_some();
+        is_run && (lacks(self.release) || lacks(self.release.saturating_sub(1)))
+    }
+
+    /// Every message has come to its end, waits for its time, or for a process that handles it.
     fn check_leftovers(&self) {
         let now = self.shared.now();
         let mut ledger = self.shared.ledger();
         let unfinished = |record: &&punctual::model::MessageRecord| {
             let late = record.state == State::Pending && record.due_at <= now;
-            record.state == State::Running || (late && !ledger.must_wait(record))
+            let waits = ledger.must_wait(record) || self.may_lack_a_handler(record);
+            record.state == State::Running || (late && !waits)
         };
         let left: Vec<_> = ledger
             .messages
